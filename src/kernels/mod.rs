@@ -1,0 +1,1 @@
+//! Plain loops over slices: no tape, no tensors.

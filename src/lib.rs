@@ -1,0 +1,3 @@
+//! Eager neural networks on `ndarray`.
+
+pub(crate) mod kernels;
