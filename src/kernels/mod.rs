@@ -1,1 +1,3 @@
 //! Plain loops over slices: no tape, no tensors.
+
+pub mod parallel;
