@@ -257,10 +257,11 @@ impl Pool {
             }
             queue.looking += 1;
             drop(queue);
-            look_until(|| self.queued.load(Ordering::Relaxed) > 0);
+            // A ticket that was seen but taken back before it could be drawn is a sign that more are to come.
+            let seen = look_until(|| self.queued.load(Ordering::Relaxed) > 0);
             queue = lock(&self.queue);
             queue.looking -= 1;
-            if queue.tickets.is_empty() {
+            if !seen && queue.tickets.is_empty() {
                 queue.sleeping += 1;
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 queue.sleeping -= 1;
