@@ -95,3 +95,27 @@ pub(crate) fn scatter<T: Copy>(x: &[T], y: &mut [T], offset: usize, shape: &[usi
         }
     }
 }
+
+/// `y = f(a, b, c)`; the inputs have one shape, and `y` is row-major in it.
+pub(crate) fn zip3<T, U, V, W>(
+    a: View<'_, T>,
+    b: View<'_, U>,
+    c: View<'_, V>,
+    y: &mut [W],
+    f: impl Fn(T, U, V) -> W + Sync + Copy,
+) where
+    T: Copy + Send + Sync + Default,
+    U: Copy + Send + Sync + Default,
+    V: Copy + Send + Sync,
+    W: Copy + Send + Sync,
+{
+    let (mut left, mut middle) = (vec![T::default(); a.len()], vec![U::default(); b.len()]);
+    copy(a, &mut left);
+    copy(b, &mut middle);
+    let mut triples = y.iter_mut().zip(left.into_iter().zip(middle));
+    walk(c, |&v| {
+        if let Some((y, (a, b))) = triples.next() {
+            *y = f(a, b, v);
+        }
+    });
+}

@@ -19,25 +19,31 @@ pub(crate) struct Cast {
     to: DType,
 }
 
+/// The elements in another dtype; not recorded.
+pub(crate) fn converted(x: &Tensor, to: DType) -> Result<Tensor> {
+    if x.dtype() == to {
+        return Ok(x.clone());
+    }
+    let whole = (x.dtype().is_integer() || x.dtype() == DType::Bool) && !to.is_float();
+    for_dtype!(x.dtype(), T => for_dtype!(to, U => {
+        let mut y = take::<U>(x.size());
+        let view = x.view::<T>()?;
+        if whole {
+            elementwise::map(view, &mut y, |v: T| U::from_i64(v.to_i64()));
+        } else {
+            elementwise::map(view, &mut y, |v: T| U::from_f64(v.to_f64()));
+        }
+        Ok(Tensor::from_taken(y, x.shape().clone()))
+    }))
+}
+
 impl Op for Cast {
     fn name(&self) -> &'static str {
         "cast"
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
-        let x = inputs.get(0)?;
-        let whole = (x.dtype().is_integer() || x.dtype() == DType::Bool) && !self.to.is_float();
-        let y = for_dtype!(x.dtype(), T => for_dtype!(self.to, U => {
-            let mut y = take::<U>(x.size());
-            let view = x.view::<T>()?;
-            if whole {
-                elementwise::map(view, &mut y, |v: T| U::from_i64(v.to_i64()));
-            } else {
-                elementwise::map(view, &mut y, |v: T| U::from_f64(v.to_f64()));
-            }
-            Tensor::from_taken(y, x.shape().clone())
-        }));
-        Ok(y.into())
+        converted(inputs.get(0)?, self.to).map(Computed::from)
     }
 
     /// `dx` is `dy` in the dtype of `x`; nothing flows through an integer or bool.
