@@ -3,6 +3,6 @@
 pub(crate) mod elementwise;
 pub(crate) mod lanes;
 pub(crate) mod layout;
+pub(crate) mod math;
 pub mod parallel;
-pub(crate) mod real;
 pub(crate) mod reduce;

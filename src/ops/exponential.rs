@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::kernels::real::Real;
+use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
 use super::apply;
 use super::function::{Function, Of};
 
 /// `y = exp(x)`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Exp;
 
 impl Function for Exp {
@@ -18,18 +18,14 @@ impl Function for Exp {
     const SLOPE_NAME: &'static str = "exp_slope";
     const SLOPE_OF: Of = Of::Output;
 
-    fn samples() -> Vec<Self> {
-        vec![Exp]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        x.exp()
+    fn value<R: Math>(&self, x: R) -> R {
+        x.exp_()
     }
 
     /// `y`.
     #[inline(always)]
-    fn slope<R: Real>(&self, y: R) -> R {
+    fn slope<R: Math>(&self, y: R) -> R {
         y
     }
 
@@ -40,7 +36,7 @@ impl Function for Exp {
 }
 
 /// `y = exp(x) - 1`, exact to the last digits where `x` is near 0.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Expm1;
 
 impl Function for Expm1 {
@@ -48,19 +44,15 @@ impl Function for Expm1 {
     const SLOPE_NAME: &'static str = "expm1_slope";
     const SLOPE_OF: Of = Of::Input;
 
-    fn samples() -> Vec<Self> {
-        vec![Expm1]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        x.exp_m1()
+    fn value<R: Math>(&self, x: R) -> R {
+        x.expm1_()
     }
 
     /// `exp(x)`; `y + 1` would lose its digits where `x` is far below 0.
     #[inline(always)]
-    fn slope<R: Real>(&self, x: R) -> R {
-        x.exp()
+    fn slope<R: Math>(&self, x: R) -> R {
+        x.exp_()
     }
 
     /// `exp(x)`.
@@ -70,7 +62,7 @@ impl Function for Expm1 {
 }
 
 /// `y = ln x`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Log;
 
 impl Function for Log {
@@ -79,18 +71,14 @@ impl Function for Log {
     const SLOPE_OF: Of = Of::Input;
     const RANGE: (f64, f64) = (0.5, 2.0);
 
-    fn samples() -> Vec<Self> {
-        vec![Log]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        x.ln()
+    fn value<R: Math>(&self, x: R) -> R {
+        x.log_()
     }
 
     /// `1 / x`.
     #[inline(always)]
-    fn slope<R: Real>(&self, x: R) -> R {
+    fn slope<R: Math>(&self, x: R) -> R {
         x.recip()
     }
 
@@ -101,7 +89,7 @@ impl Function for Log {
 }
 
 /// `y = ln(1 + x)`, exact to the last digits where `x` is near 0.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Log1p;
 
 impl Function for Log1p {
@@ -110,19 +98,15 @@ impl Function for Log1p {
     const SLOPE_OF: Of = Of::Input;
     const RANGE: (f64, f64) = (-0.5, 2.0);
 
-    fn samples() -> Vec<Self> {
-        vec![Log1p]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        x.ln_1p()
+    fn value<R: Math>(&self, x: R) -> R {
+        x.log1p_()
     }
 
     /// `1 / (1 + x)`.
     #[inline(always)]
-    fn slope<R: Real>(&self, x: R) -> R {
-        (R::of(1.0) + x).recip()
+    fn slope<R: Math>(&self, x: R) -> R {
+        (R::from_f64(1.0) + x).recip()
     }
 
     /// `-1 / (1 + x)^2`.

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::kernels::real::Real;
+use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
 use super::apply;
@@ -113,7 +113,7 @@ fn pairs<O: Binary>(op: impl Fn() -> O) -> Vec<Sample> {
 }
 
 /// `y = min(max(x, low), high)`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct ClipByValue {
     low: f64,
     high: f64,
@@ -129,8 +129,8 @@ impl Function for ClipByValue {
     }
 
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        let (low, high) = (R::of(self.low), R::of(self.high));
+    fn value<R: Math>(&self, x: R) -> R {
+        let (low, high) = (R::from_f64(self.low), R::from_f64(self.high));
         if x < low {
             low
         } else if x > high {
@@ -142,8 +142,12 @@ impl Function for ClipByValue {
 
     /// 1 from limit to limit, both included, else 0.
     #[inline(always)]
-    fn slope<R: Real>(&self, x: R) -> R {
-        if x >= R::of(self.low) && x <= R::of(self.high) { R::of(1.0) } else { R::of(0.0) }
+    fn slope<R: Math>(&self, x: R) -> R {
+        if x >= R::from_f64(self.low) && x <= R::from_f64(self.high) {
+            R::from_f64(1.0)
+        } else {
+            R::from_f64(0.0)
+        }
     }
 
     fn curvature(&self, _: &Tensor) -> Result<Option<Tensor>> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernels::real::Real;
+use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
 use super::apply;
@@ -17,7 +17,7 @@ use super::registry::{Listed, Sample, SampleInput};
 /// A float type and the one it is computed in: `f16` and `bf16` go through `f32` and are rounded once.
 pub(crate) trait Float: Element {
     /// The type to compute in.
-    type Wide: Real + Element;
+    type Wide: Math + Element;
     fn widen(self) -> Self::Wide;
     fn narrow(v: Self::Wide) -> Self;
 }
@@ -85,7 +85,7 @@ pub(crate) enum Of {
 ///
 /// Its gradient is [`Slope`], one pass over `dy` and what was kept.
 pub(crate) trait Function:
-    Copy + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+    Copy + Default + std::fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
     /// The op's name.
     const NAME: &'static str;
@@ -97,13 +97,15 @@ pub(crate) trait Function:
     const RANGE: (f64, f64) = (-2.0, 2.0);
 
     /// Attributes that reach every branch.
-    fn samples() -> Vec<Self>;
+    fn samples() -> Vec<Self> {
+        vec![Self::default()]
+    }
 
     /// `f(x)`; `#[inline(always)]`, so that the loop around it vectorises.
-    fn value<R: Real>(&self, x: R) -> R;
+    fn value<R: Math>(&self, x: R) -> R;
 
     /// `f'(x)` from `x` or `y`, as [`SLOPE_OF`](Function::SLOPE_OF) says; `#[inline(always)]`.
-    fn slope<R: Real>(&self, v: R) -> R;
+    fn slope<R: Math>(&self, v: R) -> R;
 
     /// The derivative of [`slope`](Function::slope) with respect to its argument; `None` where it is 0 everywhere.
     ///

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::kernels::real::Real;
+use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
 use super::apply;
@@ -20,7 +20,7 @@ fn reduce_mean(x: &Tensor, r: &Reduction) -> Result<Tensor> {
     let count = r.count() as f64;
     let sum = reduce_sum(x, r.reduced())?;
     for_float!("mean", sum.dtype(), T => {
-        let count = <T as Float>::Wide::of(count);
+        let count = <<T as Float>::Wide as Math>::from_f64(count);
         map::<T>(sum, move |s| T::narrow(s.widen() / count))
     })
 }

@@ -5,6 +5,7 @@ mod broadcast;
 mod cast;
 mod compare;
 mod concat;
+mod elu;
 mod exponential;
 mod extreme;
 mod extremum;
@@ -22,6 +23,7 @@ pub(crate) mod record;
 mod reduction;
 mod registry;
 mod relu;
+mod rounding;
 mod select;
 mod shape;
 mod sigmoid;
@@ -29,6 +31,8 @@ mod sign;
 mod slice;
 mod sparse;
 mod sum;
+mod swish;
+mod trigonometric;
 
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
@@ -107,6 +111,41 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<extreme::ArgMin>("argmin"),
     OpEntry::unary::<pad::Pad>(),
     OpEntry::wide::<one_hot::OneHot>("one_hot"),
+    OpEntry::unary::<trigonometric::Sin>(),
+    OpEntry::binary::<function::Slope<trigonometric::Sin>>(),
+    OpEntry::unary::<trigonometric::Cos>(),
+    OpEntry::binary::<function::Slope<trigonometric::Cos>>(),
+    OpEntry::unary::<trigonometric::Tan>(),
+    OpEntry::binary::<function::Slope<trigonometric::Tan>>(),
+    OpEntry::unary::<trigonometric::Asin>(),
+    OpEntry::binary::<function::Slope<trigonometric::Asin>>(),
+    OpEntry::unary::<trigonometric::Acos>(),
+    OpEntry::binary::<function::Slope<trigonometric::Acos>>(),
+    OpEntry::unary::<trigonometric::Atan>(),
+    OpEntry::binary::<function::Slope<trigonometric::Atan>>(),
+    OpEntry::unary::<hyperbolic::Sinh>(),
+    OpEntry::binary::<function::Slope<hyperbolic::Sinh>>(),
+    OpEntry::unary::<hyperbolic::Cosh>(),
+    OpEntry::binary::<function::Slope<hyperbolic::Cosh>>(),
+    OpEntry::unary::<relu::Relu6>(),
+    OpEntry::binary::<function::Slope<relu::Relu6>>(),
+    OpEntry::unary::<relu::LeakyRelu>(),
+    OpEntry::binary::<function::Slope<relu::LeakyRelu>>(),
+    OpEntry::unary::<elu::Elu>(),
+    OpEntry::binary::<function::Slope<elu::Elu>>(),
+    OpEntry::unary::<elu::Selu>(),
+    OpEntry::binary::<function::Slope<elu::Selu>>(),
+    OpEntry::unary::<swish::Swish>(),
+    OpEntry::binary::<function::Slope<swish::Swish>>(),
+    OpEntry::unary::<swish::Mish>(),
+    OpEntry::binary::<function::Slope<swish::Mish>>(),
+    OpEntry::unary::<swish::Softsign>(),
+    OpEntry::binary::<function::Slope<swish::Softsign>>(),
+    OpEntry::unary::<swish::HardSigmoid>(),
+    OpEntry::binary::<function::Slope<swish::HardSigmoid>>(),
+    OpEntry::unary::<rounding::Floor>(),
+    OpEntry::unary::<rounding::Ceil>(),
+    OpEntry::unary::<rounding::Round>(),
     OpEntry::unary::<power::Square>(),
     OpEntry::unary::<sign::Abs>(),
     OpEntry::unary::<sign::Sign>(),

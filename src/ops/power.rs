@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::kernels::real::Real;
+use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
 use super::apply;
@@ -13,7 +13,7 @@ use super::op::{Saved, Saves, Unary};
 use super::registry::{Listed, Sample, SampleInput};
 
 /// `y = sqrt(x)`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Sqrt;
 
 impl Function for Sqrt {
@@ -22,19 +22,15 @@ impl Function for Sqrt {
     const SLOPE_OF: Of = Of::Output;
     const RANGE: (f64, f64) = (0.5, 2.0);
 
-    fn samples() -> Vec<Self> {
-        vec![Sqrt]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
+    fn value<R: Math>(&self, x: R) -> R {
         x.sqrt()
     }
 
     /// `1 / (2 y)`.
     #[inline(always)]
-    fn slope<R: Real>(&self, y: R) -> R {
-        R::of(0.5) / y
+    fn slope<R: Math>(&self, y: R) -> R {
+        R::from_f64(0.5) / y
     }
 
     /// `-1 / (2 y^2)`.
@@ -44,7 +40,7 @@ impl Function for Sqrt {
 }
 
 /// `y = 1 / sqrt(x)`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Rsqrt;
 
 impl Function for Rsqrt {
@@ -53,19 +49,15 @@ impl Function for Rsqrt {
     const SLOPE_OF: Of = Of::Output;
     const RANGE: (f64, f64) = (0.5, 2.0);
 
-    fn samples() -> Vec<Self> {
-        vec![Rsqrt]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
+    fn value<R: Math>(&self, x: R) -> R {
         x.sqrt().recip()
     }
 
     /// `-y^3 / 2`.
     #[inline(always)]
-    fn slope<R: Real>(&self, y: R) -> R {
-        R::of(-0.5) * y * (y * y)
+    fn slope<R: Math>(&self, y: R) -> R {
+        R::from_f64(-0.5) * y * (y * y)
     }
 
     /// `-3 y^2 / 2`.
@@ -75,7 +67,7 @@ impl Function for Rsqrt {
 }
 
 /// `y = 1 / x`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Reciprocal;
 
 impl Function for Reciprocal {
@@ -84,18 +76,14 @@ impl Function for Reciprocal {
     const SLOPE_OF: Of = Of::Output;
     const RANGE: (f64, f64) = (0.5, 2.0);
 
-    fn samples() -> Vec<Self> {
-        vec![Reciprocal]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
+    fn value<R: Math>(&self, x: R) -> R {
         x.recip()
     }
 
     /// `-y^2`.
     #[inline(always)]
-    fn slope<R: Real>(&self, y: R) -> R {
+    fn slope<R: Math>(&self, y: R) -> R {
         -(y * y)
     }
 

@@ -3,27 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::kernels::real::Real;
+use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
 use super::apply;
 use super::function::{Function, Of};
-
-/// `1 / (1 + exp(-x))` without overflow.
-#[inline(always)]
-pub(crate) fn sigmoid<R: Real>(x: R) -> R {
-    let e = (-x.abs()).exp();
-    let y = (R::of(1.0) + e).recip();
-    if x < R::of(0.0) { e * y } else { y }
-}
-
-/// `ln(1 + exp(x))` without overflow.
-#[inline(always)]
-fn softplus<R: Real>(x: R) -> R {
-    let zero = R::of(0.0);
-    let rest = (-x.abs()).exp().ln_1p();
-    if x > zero { x + rest } else { rest }
-}
 
 /// `s (1 - s)` for `s = sigmoid(x)`.
 fn sigmoid_slope(x: &Tensor) -> Result<Tensor> {
@@ -32,7 +16,7 @@ fn sigmoid_slope(x: &Tensor) -> Result<Tensor> {
 }
 
 /// `y = 1 / (1 + exp(-x))`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Sigmoid;
 
 impl Function for Sigmoid {
@@ -40,19 +24,15 @@ impl Function for Sigmoid {
     const SLOPE_NAME: &'static str = "sigmoid_slope";
     const SLOPE_OF: Of = Of::Output;
 
-    fn samples() -> Vec<Self> {
-        vec![Sigmoid]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        sigmoid(x)
+    fn value<R: Math>(&self, x: R) -> R {
+        x.sigmoid_()
     }
 
     /// `y (1 - y)`.
     #[inline(always)]
-    fn slope<R: Real>(&self, y: R) -> R {
-        y * (R::of(1.0) - y)
+    fn slope<R: Math>(&self, y: R) -> R {
+        y * (R::from_f64(1.0) - y)
     }
 
     /// `1 - 2 y`.
@@ -62,7 +42,7 @@ impl Function for Sigmoid {
 }
 
 /// `y = ln(1 + exp(x))`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Softplus;
 
 impl Function for Softplus {
@@ -70,19 +50,15 @@ impl Function for Softplus {
     const SLOPE_NAME: &'static str = "softplus_slope";
     const SLOPE_OF: Of = Of::Input;
 
-    fn samples() -> Vec<Self> {
-        vec![Softplus]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        softplus(x)
+    fn value<R: Math>(&self, x: R) -> R {
+        x.softplus_()
     }
 
     /// `sigmoid(x)`.
     #[inline(always)]
-    fn slope<R: Real>(&self, x: R) -> R {
-        sigmoid(x)
+    fn slope<R: Math>(&self, x: R) -> R {
+        x.sigmoid_()
     }
 
     /// `s (1 - s)` for `s = sigmoid(x)`.
@@ -92,7 +68,7 @@ impl Function for Softplus {
 }
 
 /// `y = ln(sigmoid(x)) = -ln(1 + exp(-x))`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct LogSigmoid;
 
 impl Function for LogSigmoid {
@@ -100,19 +76,15 @@ impl Function for LogSigmoid {
     const SLOPE_NAME: &'static str = "log_sigmoid_slope";
     const SLOPE_OF: Of = Of::Input;
 
-    fn samples() -> Vec<Self> {
-        vec![LogSigmoid]
-    }
-
     #[inline(always)]
-    fn value<R: Real>(&self, x: R) -> R {
-        -softplus(-x)
+    fn value<R: Math>(&self, x: R) -> R {
+        -(-x).softplus_()
     }
 
     /// `sigmoid(-x)`.
     #[inline(always)]
-    fn slope<R: Real>(&self, x: R) -> R {
-        sigmoid(-x)
+    fn slope<R: Math>(&self, x: R) -> R {
+        (-x).sigmoid_()
     }
 
     /// `-s (1 - s)` for `s = sigmoid(x)`.
