@@ -5,5 +5,6 @@ pub(crate) mod gemm;
 mod micro;
 mod pack;
 pub mod parallel;
+pub(crate) mod pool;
 mod real;
 mod scratch;
