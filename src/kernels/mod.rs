@@ -8,3 +8,4 @@ pub mod parallel;
 pub(crate) mod pool;
 mod real;
 mod scratch;
+pub(crate) mod simd;

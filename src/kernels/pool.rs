@@ -3,10 +3,14 @@
 use super::gemm::Real;
 use super::parallel::{SendPtr, for_each, for_each_chunk_mut};
 use super::scratch::with_scratch;
+use super::simd::vectorized;
 use std::ops::Range;
 
 /// Elements of `x` that a chunk of work reads at least.
 const CHUNK_ELEMENTS: usize = 1 << 16;
+
+/// Channels that are taken together: a full vector of `f32` on the widest machines.
+const LANES: usize = 16;
 
 /// `y[b, o, c]` is taken over `x[b, i, c]` with `o * stride - before <= i < o * stride - before + window`.
 ///
@@ -114,7 +118,9 @@ impl Window {
         for i in self.planes.clone() {
             for j in self.rows.clone() {
                 let row = (i * self.input[1] + j) * self.input[2];
-                self.columns.clone().for_each(|k| f(row + k));
+                for k in self.columns.clone() {
+                    f(row + k);
+                }
             }
         }
     }
@@ -137,33 +143,78 @@ pub(crate) fn max_pool<T: Real>(g: &PoolGeometry, x: &[T], y: &mut [T], argmax: 
         // SAFETY: `argmax` is as long as `y` and cut like it, so that no two chunks share an element.
         let argmax =
             unsafe { std::slice::from_raw_parts_mut(argmax.get().add(chunk * lines * line), y.len()) };
-        pulp::Arch::new().dispatch(
+        vectorized(
             #[inline(always)]
             || {
                 for (n, (y, argmax)) in y.chunks_mut(line).zip(argmax.chunks_mut(line)).enumerate() {
                     let n = chunk * lines + n;
                     let x = &x[n / planes * item..][..item];
-                    g.line(n % planes, |o, window| {
-                        let y = &mut y[o * channels..][..channels];
-                        let argmax = &mut argmax[o * channels..][..channels];
-                        y.fill(T::neg_infinity());
-                        argmax.fill(u32::MAX);
-                        window.each(|at| larger(&x[at * channels..][..channels], at as u32, y, argmax));
-                    });
+                    g.line(
+                        n % planes,
+                        #[inline(always)]
+                        |o, window| {
+                            let (y, argmax) =
+                                (&mut y[o * channels..][..channels], &mut argmax[o * channels..][..channels]);
+                            let mut c = 0;
+                            while c + LANES <= channels {
+                                let block = largest::<T, LANES>(&window, &x[c..], channels);
+                                y[c..c + LANES].copy_from_slice(&block.0);
+                                argmax[c..c + LANES].copy_from_slice(&block.1);
+                                c += LANES;
+                            }
+                            while c < channels {
+                                let block = largest::<T, 1>(&window, &x[c..], channels);
+                                (y[c], argmax[c]) = (block.0[0], block.1[0]);
+                                c += 1;
+                            }
+                        },
+                    );
                 }
             },
         );
     });
 }
 
-/// Takes over the elements of `x` that are larger than those of `y`, or the first.
+/// The largest values of `N` neighbouring channels in the window, and their places.
 #[inline(always)]
-fn larger<T: Real>(x: &[T], at: u32, y: &mut [T], argmax: &mut [u32]) {
-    for ((y, argmax), &x) in y.iter_mut().zip(argmax).zip(x) {
-        let wins = (x > *y) | (x != x) | (*argmax == u32::MAX);
-        *y = if wins { x } else { *y };
-        *argmax = if wins { at } else { *argmax };
-    }
+fn largest<T: Real, const N: usize>(window: &Window, x: &[T], channels: usize) -> ([T; N], [u32; N]) {
+    let (mut y, mut argmax) = ([T::neg_infinity(); N], [u32::MAX; N]);
+    let mut first = true;
+    window.each(
+        #[inline(always)]
+        |at| {
+            let x = channel_block::<T, N>(x, at * channels);
+            for n in 0..N {
+                let wins = first | (x[n] > y[n]) | x[n].is_nan();
+                y[n] = if wins { x[n] } else { y[n] };
+                argmax[n] = if wins { at as u32 } else { argmax[n] };
+            }
+            first = false;
+        },
+    );
+    (y, argmax)
+}
+
+/// The sums of `N` neighbouring channels over the window.
+#[inline(always)]
+fn sums<T: Real, const N: usize>(window: &Window, x: &[T], channels: usize) -> [T; N] {
+    let mut y = [T::zero(); N];
+    window.each(
+        #[inline(always)]
+        |at| {
+            let x = channel_block::<T, N>(x, at * channels);
+            for n in 0..N {
+                y[n] = y[n] + x[n];
+            }
+        },
+    );
+    y
+}
+
+/// The `N` elements of `x` from `start` on.
+#[inline(always)]
+fn channel_block<T: Copy, const N: usize>(x: &[T], start: usize) -> [T; N] {
+    x[start..start + N].try_into().expect("a slice of N elements")
 }
 
 /// `dx`, the adjoint of [`max_pool`]: each `dy` goes to the position that `argmax` names.
@@ -173,12 +224,17 @@ fn larger<T: Real>(x: &[T], at: u32, y: &mut [T], argmax: &mut [u32]) {
 pub(crate) fn max_pool_gradient<T: Real>(g: &PoolGeometry, dy: &[T], argmax: &[u32], dx: &mut [T]) {
     g.check(dx.len(), dy.len());
     assert_eq!(argmax.len(), dy.len(), "elements of argmax");
-    scatter(g, dx, |o, at, channels, dx| {
-        let (dy, argmax) = (&dy[o..][channels.clone()], &argmax[o..][channels]);
-        for ((dx, &dy), &argmax) in dx.iter_mut().zip(dy).zip(argmax) {
-            *dx = *dx + if argmax == at { dy } else { T::zero() };
-        }
-    });
+    scatter(
+        g,
+        dx,
+        #[inline(always)]
+        |o, at, channels, dx| {
+            let (dy, argmax) = (&dy[o..][channels.clone()], &argmax[o..][channels]);
+            for ((dx, &dy), &argmax) in dx.iter_mut().zip(dy).zip(argmax) {
+                *dx = *dx + if argmax == at { dy } else { T::zero() };
+            }
+        },
+    );
 }
 
 /// `y[b, o, c] = x[b, argmax[b, o, c], c]`, zero where there is no position: the gradient of [`max_pool_gradient`] with
@@ -212,21 +268,30 @@ pub(crate) fn average_pool<T: Real>(g: &PoolGeometry, x: &[T], y: &mut [T]) {
     let (line, item) = (g.output[2] * g.channels, g.x_positions() * g.channels);
     let (channels, lines, planes) = (g.channels, g.lines(), g.output[0] * g.output[1]);
     for_each_chunk_mut(y, lines * line, |chunk, y| {
-        pulp::Arch::new().dispatch(
+        vectorized(
             #[inline(always)]
             || {
                 for (n, y) in y.chunks_mut(line).enumerate() {
                     let n = chunk * lines + n;
                     let x = &x[n / planes * item..][..item];
-                    g.line(n % planes, |o, window| {
-                        let y = &mut y[o * channels..][..channels];
-                        y.fill(T::zero());
-                        window.each(|at| {
-                            y.iter_mut().zip(&x[at * channels..][..channels]).for_each(|(y, &x)| *y = *y + x);
-                        });
-                        let count = size::<T>(window.count());
-                        y.iter_mut().for_each(|y| *y = *y / count);
-                    });
+                    g.line(
+                        n % planes,
+                        #[inline(always)]
+                        |o, window| {
+                            let y = &mut y[o * channels..][..channels];
+                            let count = size::<T>(window.count());
+                            let mut c = 0;
+                            while c + LANES <= channels {
+                                let block = sums::<T, LANES>(&window, &x[c..], channels);
+                                y[c..c + LANES].copy_from_slice(&block.map(|y| y / count));
+                                c += LANES;
+                            }
+                            while c < channels {
+                                y[c] = sums::<T, 1>(&window, &x[c..], channels)[0] / count;
+                                c += 1;
+                            }
+                        },
+                    );
                 }
             },
         );
@@ -244,10 +309,17 @@ pub(crate) fn average_pool_gradient<T: Real>(g: &PoolGeometry, dy: &[T], dx: &mu
             g.line(i, |o, window| counts[o] = size(window.count()));
         }
         let counts = &*counts;
-        scatter(g, dx, |o, _, channels, dx| {
-            let count = counts[o / g.channels % counts.len()];
-            dx.iter_mut().zip(&dy[o..][channels]).for_each(|(dx, &dy)| *dx = *dx + dy / count);
-        });
+        scatter(
+            g,
+            dx,
+            #[inline(always)]
+            |o, _, channels, dx| {
+                let count = counts[o / g.channels % counts.len()];
+                for (dx, &dy) in dx.iter_mut().zip(&dy[o..][channels]) {
+                    *dx = *dx + dy / count;
+                }
+            },
+        );
     });
 }
 
@@ -258,29 +330,47 @@ fn size<T: Real>(count: usize) -> T {
 
 /// Fills `dx` with zeros, then calls `f(start of the result in y, position, channels, dx at that position)` for every
 /// position of every window, in an order that is the same for each element of `dx`.
+#[inline(always)]
 fn scatter<T: Real>(g: &PoolGeometry, dx: &mut [T], f: impl Fn(usize, u32, Range<usize>, &mut [T]) + Sync) {
     let (all, positions, lines) = (g.channels, g.x_positions(), g.output[0] * g.output[1]);
     let dx = SendPtr(dx.as_mut_ptr());
     g.for_each_part(|item, channels| {
-        let part = |at: usize| {
-            let start = (item * positions + at) * all + channels.start;
-            // SAFETY: position `at` of the item lies in `dx`, whose length `check` has seen. Parts share no channel of
-            // an item, and this one holds one slice at a time.
-            unsafe { std::slice::from_raw_parts_mut(dx.get().add(start), channels.len()) }
-        };
-        pulp::Arch::new().dispatch(
+        // SAFETY: the items lie one after the other in `dx`, whose length `check` has seen. Parts share no channel of an
+        // item, and `part_of` is used for the channels of this part only.
+        let x = unsafe { dx.get().add(item * positions * all) };
+        vectorized(
             #[inline(always)]
             || {
-                (0..positions).for_each(|at| part(at).fill(T::zero()));
+                if channels.len() == all {
+                    part_of(x, 0, &(0..positions * all)).fill(T::zero());
+                } else {
+                    for at in 0..positions {
+                        part_of(x, at * all, &channels).fill(T::zero());
+                    }
+                }
                 for line in 0..lines {
-                    g.line(line, |o, window| {
-                        let o = ((item * lines + line) * g.output[2] + o) * all;
-                        window.each(|at| f(o, at as u32, channels.clone(), part(at)));
-                    });
+                    g.line(
+                        line,
+                        #[inline(always)]
+                        |o, window| {
+                            let o = ((item * lines + line) * g.output[2] + o) * all;
+                            window.each(
+                                #[inline(always)]
+                                |at| f(o, at as u32, channels.clone(), part_of(x, at * all, &channels)),
+                            );
+                        },
+                    );
                 }
             },
         );
     });
+}
+
+/// `channels` of the position that begins at `start`.
+#[inline(always)]
+fn part_of<'a, T>(x: *mut T, start: usize, channels: &Range<usize>) -> &'a mut [T] {
+    // SAFETY: see `scatter`, the only caller, which holds one slice at a time.
+    unsafe { std::slice::from_raw_parts_mut(x.add(start + channels.start), channels.len()) }
 }
 
 #[cfg(test)]
