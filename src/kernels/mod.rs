@@ -3,4 +3,6 @@
 pub(crate) mod elementwise;
 pub(crate) mod layout;
 pub mod parallel;
+pub(crate) mod quantile;
+pub(crate) mod random;
 pub(crate) mod reduce;
