@@ -6,6 +6,7 @@ mod dtype;
 mod error;
 pub(crate) mod kernels;
 pub mod ops;
+pub mod random;
 mod tensor;
 mod variable;
 

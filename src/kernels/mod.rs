@@ -12,6 +12,8 @@ pub mod parallel;
 pub(crate) mod plain_gemm;
 pub(crate) mod pool;
 mod real;
+pub(crate) mod quantile;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
 mod scratch;
