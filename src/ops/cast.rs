@@ -1,0 +1,97 @@
+//! Conversion between dtypes, and cutting the gradient.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::{DType, Element, for_dtype};
+use crate::error::Result;
+use crate::kernels::elementwise;
+use crate::tensor::{Tensor, take};
+
+use super::apply;
+use super::gradient::Gradient;
+use super::op::{Computed, Inputs, Mask, Op, Saved};
+use super::registry::{Listed, Sample, SampleInput};
+
+/// `y = x` in another dtype.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Cast {
+    from: DType,
+    to: DType,
+}
+
+impl Op for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+
+    fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
+        let x = inputs.get(0)?;
+        let whole = (x.dtype().is_integer() || x.dtype() == DType::Bool) && !self.to.is_float();
+        let y = for_dtype!(x.dtype(), T => for_dtype!(self.to, U => {
+            let mut y = take::<U>(x.size());
+            let view = x.view::<T>()?;
+            if whole {
+                elementwise::map(view, &mut y, |v: T| U::from_i64(v.to_i64()));
+            } else {
+                elementwise::map(view, &mut y, |v: T| U::from_f64(v.to_f64()));
+            }
+            Tensor::from_taken(y, x.shape().clone())
+        }));
+        Ok(y.into())
+    }
+
+    /// `dx` is `dy` in the dtype of `x`; nothing flows through an integer or bool.
+    fn gradient(&self, _: &Saved, dy: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
+        match dy.first() {
+            Some(Some(dy)) if self.from.is_float() && self.to.is_float() => {
+                Ok(vec![Some(Gradient::Dense(dy.cast(self.from)?))])
+            }
+            _ => Ok(vec![None]),
+        }
+    }
+}
+
+impl Listed for Cast {
+    fn samples() -> Vec<Sample> {
+        vec![Sample::new(Cast { from: DType::F64, to: DType::F64 }, [SampleInput::float(&[2, 3])])]
+    }
+}
+
+impl Tensor {
+    /// The elements in another dtype.
+    ///
+    /// Floats round to nearest even; a float becomes an integer by dropping its fraction, values outside the
+    /// range become the nearest bound and NaN becomes 0; integers that do not fit become the nearest bound; bool
+    /// is 0 or 1, and anything but 0 becomes true.
+    ///
+    /// # Errors
+    /// None today; the result is for symmetry with the other ops.
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        apply(Cast { from: self.dtype(), to: dtype }, [self])
+    }
+
+    /// The same value, through which no gradient flows.
+    pub fn stop_gradient(&self) -> Tensor {
+        self.fresh()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn casts_saturate_truncate_and_map_nan_to_zero() -> Result<()> {
+        let x = Tensor::from([1.9f64, -1.9, 300.0, f64::NAN, f64::NEG_INFINITY]);
+        assert_eq!(x.cast(DType::U8)?.to_vec::<u8>()?, [1, 0, 255, 0, 0]);
+        assert_eq!(x.cast(DType::I8)?.to_vec::<i8>()?, [1, -1, 127, 0, -128]);
+        assert_eq!(x.cast(DType::Bool)?.to_vec::<bool>()?, [true; 5]);
+        let big = Tensor::from([i64::MAX, i64::MIN]);
+        assert_eq!(big.cast(DType::U64)?.to_vec::<u64>()?, [i64::MAX as u64, 0]);
+        assert_eq!(big.cast(DType::I32)?.to_vec::<i32>()?, [i32::MAX, i32::MIN]);
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! Sum over axes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::kernels::reduce;
+use crate::tensor::{Shape, Tensor, resolve_axis, take};
+
+use super::apply;
+use super::arithmetic::for_number;
+use super::op::{Saved, Saves, Unary};
+use super::registry::{Listed, Sample, SampleInput};
+
+/// Axes of a reduction: one, several, or all of them (`()`); negative axes count from the end.
+pub trait Axes {
+    /// For each axis of a tensor of rank `rank` whether it is reduced.
+    ///
+    /// # Errors
+    /// An axis is out of range or named twice.
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>>;
+}
+
+impl Axes for () {
+    fn reduced(&self, _: &'static str, rank: usize) -> Result<Vec<bool>> {
+        Ok(vec![true; rank])
+    }
+}
+
+impl Axes for isize {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        [*self][..].reduced(op, rank)
+    }
+}
+
+impl Axes for i32 {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        [*self as isize][..].reduced(op, rank)
+    }
+}
+
+impl Axes for [isize] {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        let mut reduced = vec![false; rank];
+        for &axis in self {
+            let position = resolve_axis(op, axis, rank)?;
+            if std::mem::replace(&mut reduced[position], true) {
+                return Err(Error::argument(op, "axes", format!("{self:?}"), "each axis once"));
+            }
+        }
+        Ok(reduced)
+    }
+}
+
+impl Axes for &[isize] {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        (**self).reduced(op, rank)
+    }
+}
+
+impl<const N: usize> Axes for [isize; N] {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        self[..].reduced(op, rank)
+    }
+}
+
+impl<const N: usize> Axes for &[isize; N] {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        self[..].reduced(op, rank)
+    }
+}
+
+impl Axes for Vec<isize> {
+    fn reduced(&self, op: &'static str, rank: usize) -> Result<Vec<bool>> {
+        self[..].reduced(op, rank)
+    }
+}
+
+/// A shape with the reduced axes at size 1.
+pub(crate) fn kept_shape(shape: &Shape, reduced: &[bool]) -> Shape {
+    shape.iter().zip(reduced).map(|(&d, &r)| if r { 1 } else { d }).collect()
+}
+
+/// A shape without the reduced axes.
+pub(crate) fn dropped_shape(shape: &Shape, reduced: &[bool]) -> Shape {
+    shape.iter().zip(reduced).filter(|&(_, &r)| !r).map(|(&d, _)| d).collect()
+}
+
+/// The sum over the marked axes, kept at size 1; not recorded.
+pub(crate) fn reduce_sum(x: &Tensor, reduced: &[bool]) -> Result<Tensor> {
+    let shape = kept_shape(x.shape(), reduced);
+    for_number!("sum", x.dtype(), T => {
+        let mut y = take::<T>(shape.size());
+        reduce::sum(x.view::<T>()?, reduced, &mut y);
+        Ok(Tensor::from_taken(y, shape))
+    })
+}
+
+/// `y` is the sum of `x` over the marked axes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Sum {
+    from: Shape,
+    reduced: Vec<bool>,
+    keep_dims: bool,
+}
+
+impl Unary for Sum {
+    const NAME: &'static str = "sum";
+    const SAVES: Saves = Saves::NOTHING;
+
+    fn forward(&self, x: Tensor) -> Result<Tensor> {
+        let y = reduce_sum(&x, &self.reduced)?;
+        if self.keep_dims { Ok(y) } else { y.reshaped(dropped_shape(x.shape(), &self.reduced)) }
+    }
+
+    /// `dx` is `dy` repeated along the summed axes.
+    fn gradient(&self, _: &Saved, dy: &Tensor) -> Result<Tensor> {
+        dy.reshape(kept_shape(&self.from, &self.reduced))?.broadcast_to(self.from.clone())
+    }
+}
+
+impl Listed for Sum {
+    fn samples() -> Vec<Sample> {
+        let sample = |reduced: [bool; 3], keep_dims| {
+            let op = Sum { from: [2, 3, 4].into(), reduced: reduced.to_vec(), keep_dims };
+            Sample::new(op, [SampleInput::float(&[2, 3, 4])])
+        };
+        vec![
+            sample([true, true, true], false),
+            sample([false, true, false], false),
+            sample([true, false, true], true),
+        ]
+    }
+}
+
+impl Tensor {
+    /// Sum of all elements, a scalar. The empty sum is 0. Integers wrap around.
+    ///
+    /// Floats are summed pairwise (`f16` and `bf16` in `f32`), so that the error stays near one rounding however
+    /// many there are.
+    ///
+    /// # Errors
+    /// The dtype is bool.
+    pub fn sum(&self) -> Result<Tensor> {
+        self.sum_axes((), false)
+    }
+
+    /// Sum over `axes`, which are dropped, or stay at size 1 with `keep_dims`.
+    ///
+    /// # Errors
+    /// An axis is out of range or named twice, or the dtype is bool.
+    pub fn sum_axes(&self, axes: impl Axes, keep_dims: bool) -> Result<Tensor> {
+        let reduced = axes.reduced("sum", self.rank())?;
+        apply(Sum { from: self.shape().clone(), reduced, keep_dims }, [self])
+    }
+}

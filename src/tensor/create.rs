@@ -1,0 +1,167 @@
+//! Constructors of tensors.
+
+use crate::dtype::{DType, Element, for_dtype};
+use crate::error::{Error, Result};
+
+use super::{Shape, Tensor, take};
+
+/// The element count of a shape, or an error when no memory could hold it.
+pub(crate) fn checked_size(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
+    let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+    match bytes {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(shape.size()),
+        _ => Err(Error::shape(op, "the tensor", shape, "fewer than 2^63 bytes in all")),
+    }
+}
+
+impl Tensor {
+    /// A tensor over `data` in row-major order, without a copy.
+    ///
+    /// # Errors
+    /// The product of `shape` is not the length of `data`.
+    pub fn from_vec<T: Element>(data: Vec<T>, shape: impl Into<Shape>) -> Result<Self> {
+        let shape = shape.into();
+        if shape.size() != data.len() {
+            let expected = format!("as many elements as the data: {}", data.len());
+            return Err(Error::shape("from_vec", "the tensor", &shape, expected));
+        }
+        Ok(Tensor::from_foreign(data, shape))
+    }
+
+    /// All elements `value`, cast to `dtype`.
+    ///
+    /// # Errors
+    /// The shape is too large to hold, or a fractional value meets an integer dtype.
+    pub fn full(shape: impl Into<Shape>, value: f64, dtype: DType) -> Result<Self> {
+        let shape = shape.into();
+        let size = checked_size("full", &shape, dtype)?;
+        check_value("full", value, dtype)?;
+        Ok(for_dtype!(dtype, T => {
+            let mut data = take::<T>(size);
+            data.fill(T::from_f64(value));
+            Tensor::from_taken(data, shape)
+        }))
+    }
+
+    /// All elements 0.
+    ///
+    /// # Errors
+    /// The shape is too large to hold.
+    pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        Tensor::full(shape, 0.0, dtype)
+    }
+
+    /// All elements 1.
+    ///
+    /// # Errors
+    /// The shape is too large to hold.
+    pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Self> {
+        Tensor::full(shape, 1.0, dtype)
+    }
+
+    /// A scalar of the given dtype.
+    pub(crate) fn scalar(value: f64, dtype: DType) -> Self {
+        for_dtype!(dtype, T => Tensor::from_foreign(vec![T::from_f64(value)], Shape::from([])))
+    }
+
+    /// `start, start + step, ...` up to but without `end`: `ceil((end - start) / step)` elements.
+    ///
+    /// # Errors
+    /// `step` is 0, or an argument is not finite.
+    pub fn arange(start: f64, end: f64, step: f64, dtype: DType) -> Result<Self> {
+        if step == 0.0 || !(start.is_finite() && end.is_finite() && step.is_finite()) {
+            let got = format!("{start}..{end} by {step}");
+            return Err(Error::argument(
+                "arange",
+                "range",
+                got,
+                "finite bounds and a finite step other than 0",
+            ));
+        }
+        let size = ((end - start) / step).ceil().max(0.0);
+        if size > (isize::MAX as usize / dtype.size()) as f64 {
+            return Err(Error::argument(
+                "arange",
+                "range",
+                format!("{start}..{end} by {step}"),
+                "fewer elements",
+            ));
+        }
+        Ok(for_dtype!(dtype, T => {
+            let data: Vec<T> = (0..size as usize).map(|i| T::from_f64(start + i as f64 * step)).collect();
+            let shape = Shape::from([data.len()]);
+            Tensor::from_foreign(data, shape)
+        }))
+    }
+
+    /// `count` evenly spaced values from `start` to `end`, both included.
+    ///
+    /// # Errors
+    /// `dtype` is not a float type.
+    pub fn linspace(start: f64, end: f64, count: usize, dtype: DType) -> Result<Self> {
+        if !dtype.is_float() {
+            return Err(Error::dtype("linspace", "the tensor", dtype, "a float dtype"));
+        }
+        let step = if count > 1 { (end - start) / (count - 1) as f64 } else { 0.0 };
+        checked_size("linspace", &Shape::from([count]), dtype)?;
+        Ok(for_dtype!(dtype, T => {
+            let at = |i: usize| if i + 1 == count && count > 1 { end } else { start + step * i as f64 };
+            Tensor::from_foreign((0..count).map(|i| T::from_f64(at(i))).collect::<Vec<T>>(), Shape::from([count]))
+        }))
+    }
+
+    /// The `rows` by `columns` matrix with ones on the diagonal.
+    ///
+    /// # Errors
+    /// The shape is too large to hold.
+    pub fn eye(rows: usize, columns: usize, dtype: DType) -> Result<Self> {
+        let shape = Shape::from([rows, columns]);
+        let size = checked_size("eye", &shape, dtype)?;
+        Ok(for_dtype!(dtype, T => {
+            let mut data = take::<T>(size);
+            data.fill(T::from_f64(0.0));
+            data.iter_mut().step_by(columns + 1).take(rows.min(columns)).for_each(|v| *v = T::from_f64(1.0));
+            Tensor::from_taken(data, shape)
+        }))
+    }
+}
+
+/// Refuses a fraction, an infinity or NaN for an integer dtype.
+pub(crate) fn check_value(op: &'static str, value: f64, dtype: DType) -> Result<()> {
+    if !dtype.is_float() && value.fract() != 0.0 {
+        return Err(Error::argument(op, "value", value, format!("a whole number for dtype {dtype}")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arange_counts_as_documented() {
+        let t = Tensor::arange(0.0, 1.0, 0.3, DType::F64).unwrap();
+        assert_eq!(t.shape(), &[4]);
+        assert_eq!(Tensor::arange(3.0, 0.0, -1.0, DType::I32).unwrap().to_vec::<i32>().unwrap(), [3, 2, 1]);
+        assert!(Tensor::arange(0.0, 1.0, 0.0, DType::F32).is_err());
+    }
+
+    #[test]
+    fn linspace_ends_exactly_on_the_bound() {
+        let t = Tensor::linspace(0.0, 0.7, 8, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        assert_eq!((t[0], t[7], t.len()), (0.0, 0.7, 8));
+    }
+
+    #[test]
+    fn eye_may_be_wide_or_tall() {
+        let t = Tensor::eye(2, 3, DType::I64).unwrap();
+        assert_eq!(t.to_vec::<i64>().unwrap(), [1, 0, 0, 0, 1, 0]);
+        assert_eq!(Tensor::eye(3, 0, DType::F32).unwrap().size(), 0);
+    }
+
+    #[test]
+    fn a_shape_beyond_memory_is_an_error() {
+        assert!(Tensor::zeros([usize::MAX, 2], DType::F32).is_err());
+        assert!(Tensor::from_vec(vec![1.0f32; 3], [2, 2]).is_err());
+    }
+}

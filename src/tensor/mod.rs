@@ -1,0 +1,226 @@
+//! The tensor: a reference-counted buffer with a run-time dtype, shape and strides.
+
+mod buffer;
+mod convert;
+mod create;
+mod display;
+mod shape;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::kernels::layout::View;
+
+pub use buffer::Storage;
+pub use buffer::release_cached_memory;
+pub(crate) use buffer::take;
+pub(crate) use buffer::{Buffer, thread_tag};
+pub(crate) use create::{check_value, checked_size};
+pub use shape::Shape;
+pub(crate) use shape::Strides;
+
+/// Identity of a computed value: the same for all clones of one handle, never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ValueId {
+    /// The thread that made it.
+    pub(crate) thread: u32,
+    /// Its number on that thread.
+    pub(crate) index: u64,
+}
+
+thread_local! {
+    static NEXT: Cell<u64> = const { Cell::new(0) };
+}
+
+impl ValueId {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        let index = NEXT.with(|next| next.replace(next.get() + 1));
+        ValueId { thread: thread_tag(), index }
+    }
+
+    /// The number that the next value on this thread will have.
+    pub(crate) fn next_index() -> u64 {
+        NEXT.with(Cell::get)
+    }
+}
+
+/// An n-dimensional array with a run-time dtype, cheap to clone and safe to share between threads.
+///
+/// A clone is another handle to the same value. Views (transposes, slices, reshapes of contiguous data) share
+/// memory with their source; nothing ever changes a value behind another handle (buffers are copied on write).
+///
+/// ```
+/// use couplet::Tensor;
+/// let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+/// assert_eq!(x.shape(), &[2, 2]);
+/// let y = (&x + 1.0)?;
+/// assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0, 4.0, 5.0]);
+/// # Ok::<(), couplet::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    buffer: Arc<Buffer>,
+    offset: usize,
+    shape: Shape,
+    strides: Strides,
+    id: ValueId,
+}
+
+impl Tensor {
+    /// A contiguous tensor over a vector from [`take`].
+    pub(crate) fn from_taken<T: Element>(data: Vec<T>, shape: Shape) -> Self {
+        debug_assert_eq!(data.len(), shape.size());
+        Self::over(Buffer::recycled(data), shape)
+    }
+
+    /// A contiguous tensor over a vector that came from the user.
+    pub(crate) fn from_foreign<T: Element>(data: Vec<T>, shape: Shape) -> Self {
+        debug_assert_eq!(data.len(), shape.size());
+        Self::over(Buffer::foreign(data), shape)
+    }
+
+    fn over(buffer: Buffer, shape: Shape) -> Self {
+        let strides = Strides::contiguous(&shape);
+        Tensor { buffer: Arc::new(buffer), offset: 0, shape, strides, id: ValueId::new() }
+    }
+
+    /// Another view of the same memory, as a new value. The caller answers for the bounds; reads are checked.
+    pub(crate) fn view_as(&self, offset: usize, shape: Shape, strides: Strides) -> Self {
+        Tensor { buffer: self.buffer.clone(), offset, shape, strides, id: ValueId::new() }
+    }
+
+    /// The same data as a new value, unknown to any tape.
+    pub(crate) fn fresh(&self) -> Self {
+        Tensor { id: ValueId::new(), ..self.clone() }
+    }
+
+    /// The dims, outermost first.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.buffer.dtype()
+    }
+
+    /// Number of dims.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        self.shape.size()
+    }
+
+    /// The dim at `axis`; negative axes count from the end.
+    ///
+    /// # Errors
+    /// `axis` is out of range.
+    pub fn dim(&self, axis: isize) -> Result<usize> {
+        Ok(self.shape[resolve_axis("dim", axis, self.rank())?])
+    }
+
+    pub(crate) fn id(&self) -> ValueId {
+        self.id
+    }
+
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn strides(&self) -> &Strides {
+        &self.strides
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = 1isize;
+        for (&dim, &stride) in self.shape.iter().zip(self.strides.iter()).rev() {
+            if dim != 1 {
+                if stride != step && dim != 0 {
+                    return self.size() == 0;
+                }
+                step *= dim as isize;
+            }
+        }
+        true
+    }
+
+    /// The elements as a strided view for a kernel.
+    pub(crate) fn view<T: Element>(&self) -> Result<View<'_, T>> {
+        Ok(View::new(self.storage::<T>()?, self.offset, &self.shape, &self.strides))
+    }
+
+    fn storage<T: Element>(&self) -> Result<&[T]> {
+        self.buffer.slice::<T>().ok_or_else(|| Error::DType {
+            op: "tensor",
+            what: "it".into(),
+            got: self.dtype(),
+            expected: format!("{}; convert it with cast", T::DTYPE),
+        })
+    }
+
+    /// The elements as one slice, if they are contiguous.
+    pub(crate) fn as_slice<T: Element>(&self) -> Result<Option<&[T]>> {
+        let data = self.storage::<T>()?;
+        Ok(self.is_contiguous().then(|| &data[self.offset..self.offset + self.size()]))
+    }
+
+    /// The elements for writing, if they are contiguous and no other handle shares the buffer.
+    pub(crate) fn unique_slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        if !self.is_contiguous() {
+            return None;
+        }
+        let (offset, size) = (self.offset, self.shape.size());
+        Arc::get_mut(&mut self.buffer)?.slice_mut::<T>()?.get_mut(offset..offset + size)
+    }
+
+    /// Contiguous elements for writing: in place if nobody shares them, else in a copy.
+    pub(crate) fn make_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        if self.unique_slice_mut::<T>().is_none() {
+            let mut data = take::<T>(self.size());
+            crate::kernels::elementwise::copy(self.view::<T>()?, &mut data);
+            *self = Tensor { id: self.id, ..Tensor::from_taken(data, self.shape.clone()) };
+        }
+        let dtype = self.dtype();
+        self.unique_slice_mut::<T>().ok_or_else(|| Error::dtype("tensor", "it", dtype, T::DTYPE.name()))
+    }
+
+    /// The same elements in row-major order, copied only if they are not already; unknown to any tape.
+    pub(crate) fn to_contiguous(&self) -> Tensor {
+        if self.is_contiguous() {
+            return self.clone();
+        }
+        crate::dtype::for_dtype!(self.dtype(), T => {
+            let mut data = take::<T>(self.size());
+            if let Ok(view) = self.view::<T>() {
+                crate::kernels::elementwise::copy(view, &mut data);
+            }
+            Tensor { id: self.id, ..Tensor::from_taken(data, self.shape.clone()) }
+        })
+    }
+
+    pub(crate) fn into_buffer(self) -> (Arc<Buffer>, usize, Shape, Strides) {
+        (self.buffer, self.offset, self.shape, self.strides)
+    }
+
+    /// The same view and identity, so that the copy can hand its buffer over while `self` keeps the handle.
+    #[cfg(test)]
+    pub(crate) fn shares_memory_with(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.buffer, &other.buffer)
+    }
+}
+
+/// The position that a possibly negative axis names.
+pub(crate) fn resolve_axis(op: &'static str, axis: isize, rank: usize) -> Result<usize> {
+    let position = if axis < 0 { axis + rank as isize } else { axis };
+    if position < 0 || position >= rank as isize {
+        return Err(Error::Axis { op, axis, rank });
+    }
+    Ok(position as usize)
+}

@@ -1,0 +1,293 @@
+//! Variables: named, shared, mutable tensors.
+
+use std::cell::Cell;
+use std::fmt;
+use std::ops::{Add, Div, Mul, Sub};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::elementwise::zip_inplace;
+use crate::ops::{Input, Number, Operand, for_number, record};
+use crate::tensor::{Shape, Tensor};
+
+/// A named, shared, mutable tensor of fixed dtype and shape.
+///
+/// A clone is another handle to the same variable. Reading one on a thread whose tape records makes the tape watch
+/// it, if it is trainable. Assigning replaces the value for all handles; tensors read earlier keep what they held.
+///
+/// ```
+/// use couplet::{Tensor, Variable};
+/// let v = Variable::from_tensor("v", Tensor::from([1.0f32, 2.0]));
+/// let before = v.value();
+/// v.assign_add(&Tensor::from([1.0f32, 1.0]))?;
+/// assert_eq!(v.value().to_vec::<f32>()?, [2.0, 3.0]);
+/// assert_eq!(before.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), couplet::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Variable {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: u64,
+    name: String,
+    dtype: DType,
+    shape: Shape,
+    trainable: bool,
+    frozen: AtomicBool,
+    value: RwLock<Tensor>,
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static IDS: Cell<(u64, u64)> = const { Cell::new((0, 0)) });
+    // Numbers are taken in blocks, so that threads do not meet on one counter at every variable.
+    IDS.with(|ids| {
+        let (mut next, mut end) = ids.get();
+        if next == end {
+            next = NEXT.fetch_add(1024, Ordering::Relaxed);
+            end = next + 1024;
+        }
+        ids.set((next + 1, end));
+        next
+    })
+}
+
+impl Variable {
+    /// A trainable variable that starts as `value`; its name is used as it is, without the current scope.
+    pub fn from_tensor(name: impl Into<String>, value: Tensor) -> Self {
+        Self::build(name.into(), value, true)
+    }
+
+    /// A variable that starts as `value` and is trained or not.
+    pub(crate) fn build(name: String, value: Tensor, trainable: bool) -> Self {
+        let value = value.fresh();
+        let (dtype, shape) = (value.dtype(), value.shape().clone());
+        let trainable = trainable && dtype.is_float();
+        let frozen = AtomicBool::new(false);
+        Variable {
+            inner: Arc::new(Inner {
+                id: next_id(),
+                name,
+                dtype,
+                shape,
+                trainable,
+                frozen,
+                value: RwLock::new(value),
+            }),
+        }
+    }
+
+    /// The same value, name and flags under an identity of its own.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        let copy = Self::build(self.inner.name.clone(), self.peek(), self.inner.trainable);
+        copy.set_frozen(self.is_frozen());
+        copy
+    }
+
+    /// An identity no other variable ever had.
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// The full name: the scope in which it was made, and its own name, as in `linear/w`.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The dtype, fixed at creation.
+    pub fn dtype(&self) -> DType {
+        self.inner.dtype
+    }
+
+    /// The shape, fixed at creation.
+    pub fn shape(&self) -> &Shape {
+        &self.inner.shape
+    }
+
+    /// Whether it is meant to be trained. A frozen variable stays trainable, but tapes and optimisers pass it by.
+    pub fn trainable(&self) -> bool {
+        self.inner.trainable
+    }
+
+    /// Whether it is frozen: neither watched by tapes nor changed by optimisers.
+    pub fn is_frozen(&self) -> bool {
+        self.inner.frozen.load(Ordering::Relaxed)
+    }
+
+    /// Freezes or thaws the variable.
+    pub fn set_frozen(&self, frozen: bool) {
+        self.inner.frozen.store(frozen, Ordering::Relaxed);
+    }
+
+    /// The value at this moment; a recording tape watches it if the variable is trainable and not frozen.
+    pub fn value(&self) -> Tensor {
+        let value = self.peek();
+        if !record::is_recording() {
+            return value;
+        }
+        let value = value.fresh();
+        record::with_recorder(|r| r.read(&value, self.inner.id, self.inner.trainable && !self.is_frozen()));
+        value
+    }
+
+    /// The value, unseen by any tape.
+    pub(crate) fn peek(&self) -> Tensor {
+        self.inner.value.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn check(&self, op: &'static str, value: &Tensor) -> Result<()> {
+        if value.shape() != &self.inner.shape {
+            let expected = format!("that of variable {}: {}", self.inner.name, self.inner.shape);
+            return Err(Error::shape(op, "the value", value.shape(), expected));
+        }
+        if value.dtype() != self.inner.dtype {
+            let expected = format!("that of variable {}: {}", self.inner.name, self.inner.dtype);
+            return Err(Error::dtype(op, "the value", value.dtype(), expected));
+        }
+        Ok(())
+    }
+
+    /// Replaces the value.
+    ///
+    /// # Errors
+    /// `value` has another shape or dtype; the variable stays as it is.
+    pub fn assign(&self, value: &Tensor) -> Result<()> {
+        self.check("assign", value)?;
+        // The old value is dropped after the lock: its memory may go to a cache, never to user code in between.
+        let fresh = value.fresh();
+        let old = std::mem::replace(&mut *self.inner.value.write().unwrap_or_else(|e| e.into_inner()), fresh);
+        drop(old);
+        Ok(())
+    }
+
+    /// Adds to the value: `v = v + x`; integers wrap around.
+    ///
+    /// # Errors
+    /// `x` has another shape or dtype, or is bool; the variable stays as it is.
+    pub fn assign_add(&self, x: &Tensor) -> Result<()> {
+        self.check("assign_add", x)?;
+        for_number!("assign_add", self.dtype(), T => self.modify(|v| {
+            let x = x.view::<T>()?;
+            zip_inplace(v.make_mut::<T>()?, x, T::plus);
+            Ok(())
+        }))
+    }
+
+    /// Subtracts from the value: `v = v - x`; integers wrap around.
+    ///
+    /// # Errors
+    /// `x` has another shape or dtype, or is bool; the variable stays as it is.
+    pub fn assign_sub(&self, x: &Tensor) -> Result<()> {
+        self.check("assign_sub", x)?;
+        for_number!("assign_sub", self.dtype(), T => self.modify(|v| {
+            let x = x.view::<T>()?;
+            zip_inplace(v.make_mut::<T>()?, x, T::minus);
+            Ok(())
+        }))
+    }
+
+    /// Changes the value under its lock; `f` checks everything before it writes.
+    pub(crate) fn modify(&self, f: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
+        let mut value = self.inner.value.write().unwrap_or_else(|e| e.into_inner());
+        f(&mut value)?;
+        // A handle read earlier keeps its value, so the new one is another value to a tape.
+        *value = value.fresh();
+        Ok(())
+    }
+}
+
+impl<'a> Operand<'a> for &Variable {
+    fn into_input(self, _: &Tensor) -> Result<Input<'a>> {
+        Ok(Input::Own(self.value()))
+    }
+}
+
+impl<'a> Operand<'a> for Variable {
+    fn into_input(self, _: &Tensor) -> Result<Input<'a>> {
+        Ok(Input::Own(self.value()))
+    }
+}
+
+macro_rules! operator {
+    ($($Trait:ident, $method:ident;)*) => {$(
+        impl<'a, R: Operand<'a>> $Trait<R> for &Variable {
+            type Output = Result<Tensor>;
+            fn $method(self, rhs: R) -> Result<Tensor> {
+                $Trait::$method(self.value(), rhs)
+            }
+        }
+
+        impl<'a, R: Operand<'a>> $Trait<R> for Variable {
+            type Output = Result<Tensor>;
+            fn $method(self, rhs: R) -> Result<Tensor> {
+                $Trait::$method(self.value(), rhs)
+            }
+        }
+
+        impl $Trait<&Variable> for Result<Tensor> {
+            type Output = Result<Tensor>;
+            fn $method(self, rhs: &Variable) -> Result<Tensor> {
+                $Trait::$method(self?, rhs)
+            }
+        }
+
+        operator!(@numbers $Trait, $method; f64 i32);
+    )*};
+    (@numbers $Trait:ident, $method:ident; $($t:ty)*) => {$(
+        impl $Trait<&Variable> for $t {
+            type Output = Result<Tensor>;
+            fn $method(self, rhs: &Variable) -> Result<Tensor> {
+                $Trait::$method(self, rhs.value())
+            }
+        }
+    )*};
+}
+
+operator! {
+    Add, add;
+    Sub, sub;
+    Mul, mul;
+    Div, div;
+}
+
+impl fmt::Debug for Variable {
+    /// `Variable(linear/w, f32[3, 2])`; `value()` prints the numbers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variable({}, {}{})", self.name(), self.dtype(), self.shape())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_assignment_changes_nothing() {
+        let v = Variable::from_tensor("v", Tensor::from([1.0f32, 2.0]));
+        assert!(v.assign(&Tensor::from([1.0f64, 2.0])).is_err());
+        assert!(v.assign_add(&Tensor::from([1.0f32])).is_err());
+        assert!(v.assign_sub(&Tensor::from([1i32, 1])).is_err());
+        assert_eq!(v.value().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn operators_take_variables_on_both_sides() -> Result<()> {
+        let v = Variable::from_tensor("v", Tensor::from([2.0f32]));
+        let x = Tensor::from([3.0f32]);
+        assert_eq!((&x * &v)?.item::<f32>()?, 6.0);
+        assert_eq!((&v - 1.0)?.item::<f32>()?, 1.0);
+        assert_eq!((1.0 - &v)?.item::<f32>()?, -1.0);
+        assert_eq!(((&x + &x) + &v)?.item::<f32>()?, 8.0);
+        Ok(())
+    }
+
+    #[test]
+    fn integer_variables_are_never_trainable() {
+        assert!(!Variable::from_tensor("step", Tensor::from(0i64)).trainable());
+    }
+}
