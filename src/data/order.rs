@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
+
 /// How the rows of a dataset are put in order and cut into batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
@@ -32,9 +34,9 @@ pub struct DatasetState {
     pub(super) row: u64,
 }
 
-/// The rows of one batch.
+/// Which rows make up one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rows {
+pub(super) struct BatchRows {
     pub epoch: u64,
     /// Places in the order of the epoch.
     pub places: Range<usize>,
@@ -42,7 +44,7 @@ pub(super) struct Rows {
     pub permutation: Option<Arc<[usize]>>,
 }
 
-impl Rows {
+impl BatchRows {
     /// The row numbers when they are permuted.
     pub fn permuted(&self) -> Option<&[usize]> {
         self.permutation.as_deref().map(|permutation| &permutation[self.places.clone()])
@@ -52,7 +54,7 @@ impl Rows {
 /// Walks through an [`Order`].
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
-    order: Order,
+    pub order: Order,
     state: DatasetState,
     /// The permutation of the epoch of `state`, once it was needed.
     permutation: Option<Arc<[usize]>>,
@@ -69,14 +71,47 @@ impl Walk {
         self.state
     }
 
+    /// # Errors
+    /// `state`, perhaps from a file, cannot be one of this walk.
+    pub fn check(&self, state: &DatasetState) -> Result<()> {
+        let DatasetState { seed, len, row, .. } = *state;
+        let mine = self.order.len as u64;
+        let name =
+            |seed: Option<u64>| if seed.is_some() { "shuffled rows" } else { "rows in their own order" };
+        if len != mine {
+            return Err(Error::argument(
+                "restore",
+                "state",
+                format!("of {len} rows"),
+                format!("{mine} rows"),
+            ));
+        }
+        if seed.is_some() != self.state.seed.is_some() {
+            let expected = format!("one of {}", name(self.state.seed));
+            return Err(Error::argument("restore", "state", format!("one of {}", name(seed)), expected));
+        }
+        if row > mine {
+            return Err(Error::argument("restore", "state", format!("at row {row}"), format!("0 to {mine}")));
+        }
+        Ok(())
+    }
+
+    /// Goes on from `state`, which [`check`](Walk::check) accepts.
+    pub fn jump(&mut self, state: DatasetState) {
+        if (state.seed, state.epoch) != (self.state.seed, self.state.epoch) {
+            self.permutation = None;
+        }
+        self.state = state;
+    }
+
     /// The next batch, or `None` at the end of a pass; the call after that starts the next pass.
-    pub fn next(&mut self) -> Option<Rows> {
+    pub fn next(&mut self) -> Option<BatchRows> {
         let row = usize::try_from(self.state.row).expect("at most `len`");
         if let Some(places) = self.order.batch_at(row) {
             self.state.row = places.end as u64;
-            return Some(Rows { epoch: self.state.epoch, places, permutation: self.permutation() });
+            return Some(BatchRows { epoch: self.state.epoch, places, permutation: self.permutation() });
         }
-        self.state.epoch = self.state.epoch.saturating_add(1);
+        self.state.epoch = self.state.epoch.wrapping_add(1);
         self.state.row = 0;
         self.permutation = None;
         let ends_pass = self.state.epoch % self.order.repeat as u64 == 0;
@@ -101,9 +136,20 @@ impl Order {
 
     /// Number of batches in an epoch.
     pub fn batches_per_epoch(&self) -> usize {
-        match self.drop_remainder {
-            true => self.len / self.batch_size,
-            false => self.len.div_ceil(self.batch_size),
+        match (self.batch_size, self.drop_remainder) {
+            (0, _) => 0,
+            (batch_size, true) => self.len / batch_size,
+            (batch_size, false) => self.len.div_ceil(batch_size),
+        }
+    }
+
+    /// # Errors
+    /// A batch or a pass would be empty, which is found out only at the first batch: constructors cannot fail.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Order { batch_size: 0, .. } => Err(Error::argument("batches", "batch_size", 0, "1 or more")),
+            Order { repeat: 0, .. } => Err(Error::argument("repeat", "count", 0, "1 or more")),
+            _ => Ok(()),
         }
     }
 }
@@ -256,7 +302,8 @@ mod tests {
         for first in [0, 3] {
             let batches = pass(&mut walk);
             assert!(batches.iter().map(Vec::len).eq([2, 2, 1].repeat(3)));
-            let expected = [permutation(5, 4, first), permutation(5, 4, first + 1), permutation(5, 4, first + 2)];
+            let expected =
+                [permutation(5, 4, first), permutation(5, 4, first + 1), permutation(5, 4, first + 2)];
             assert_eq!(batches.concat(), expected.concat());
         }
     }
@@ -271,7 +318,11 @@ mod tests {
             steps.push(walk.next());
             states.push(walk.state());
         }
-        assert_eq!(steps.iter().filter(|step| step.is_none()).count(), 2, "two passes of 6 batches, an end after each");
+        assert_eq!(
+            steps.iter().filter(|step| step.is_none()).count(),
+            2,
+            "two passes of 6 batches, an end after each"
+        );
         for (i, state) in states.into_iter().enumerate() {
             let mut resumed = Walk::new(order.clone(), state);
             assert!(steps[i..].iter().all(|step| *step == resumed.next()), "from step {i}");
