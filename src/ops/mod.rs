@@ -5,6 +5,8 @@ mod broadcast;
 mod cast;
 mod concat;
 mod gradient;
+mod linear;
+mod matmul;
 mod op;
 mod operand;
 mod operators;
@@ -37,6 +39,8 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<arithmetic::Multiply>(),
     OpEntry::binary::<arithmetic::Divide>(),
     OpEntry::unary::<arithmetic::Negative>(),
+    OpEntry::binary::<matmul::Matmul>(),
+    OpEntry::wide::<linear::Affine>("affine"),
     OpEntry::unary::<broadcast::BroadcastTo>(),
     OpEntry::unary::<broadcast::SumTo>(),
     OpEntry::unary::<shape::Reshape>(),
