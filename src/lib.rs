@@ -2,6 +2,7 @@
 
 pub mod autodiff;
 mod codec;
+pub mod data;
 mod dtype;
 mod error;
 pub(crate) mod kernels;
