@@ -8,7 +8,6 @@ use crate::tensor::Tensor;
 
 use super::apply;
 use super::arithmetic::{map, zip};
-use super::cast::converted;
 use super::function::{Float, for_float};
 use super::op::{Saved, Saves, Unary};
 use super::reduction::{Reduction, wide_dtype};
@@ -35,8 +34,8 @@ impl Unary for Mean {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("mean", &x)?;
-        let wide = converted(&x, wide_dtype("mean", x.dtype())?)?;
-        converted(&reduce_mean(&wide, &self.0)?, x.dtype())?.reshaped(self.0.to())
+        let wide = x.converted(wide_dtype("mean", x.dtype())?)?;
+        reduce_mean(&wide, &self.0)?.converted(x.dtype())?.reshaped(self.0.to())
     }
 
     /// `dx = dy / n`, repeated along the `n` elements.
@@ -62,7 +61,7 @@ impl Unary for Variance {
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("variance", &x)?;
         let dtype = wide_dtype("variance", x.dtype())?;
-        let wide = converted(&x, dtype)?;
+        let wide = x.converted(dtype)?;
         let mean = reduce_mean(&wide, &self.0)?;
         let variance = for_float!("variance", dtype, T => {
             let d = zip::<T>("variance", wide, mean, |x, m| x - m)?;
@@ -71,7 +70,7 @@ impl Unary for Variance {
             let squares = reduce_mean(&map::<T>(d, |d| d * d)?, &self.0)?;
             zip::<T>("variance", squares, rest, |v, r| v - r * r)
         })?;
-        converted(&variance, x.dtype())?.reshaped(self.0.to())
+        variance.converted(x.dtype())?.reshaped(self.0.to())
     }
 
     /// `dx = 2 dy (x - m) / n`; how `m` depends on `x` cancels out.

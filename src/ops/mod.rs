@@ -5,6 +5,7 @@ mod broadcast;
 mod cast;
 mod compare;
 mod concat;
+mod conv;
 mod elu;
 mod exponential;
 mod extreme;
@@ -12,12 +13,16 @@ mod extremum;
 mod function;
 mod gradient;
 mod hyperbolic;
+mod linear;
+mod logical;
+mod matmul;
 mod mean;
 mod one_hot;
 mod op;
 mod operand;
 mod operators;
 mod pad;
+mod pairs;
 mod power;
 pub(crate) mod record;
 mod reduction;
@@ -34,6 +39,8 @@ mod sum;
 mod swish;
 mod trigonometric;
 
+pub(crate) use conv::per_axis;
+pub use conv::{ConvOptions, Padding};
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -57,6 +64,11 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<arithmetic::Multiply>(),
     OpEntry::binary::<arithmetic::Divide>(),
     OpEntry::unary::<arithmetic::Negative>(),
+    OpEntry::binary::<matmul::Matmul>(),
+    OpEntry::wide::<linear::Affine>("affine"),
+    OpEntry::wide::<conv::Convolve>("convolve"),
+    OpEntry::wide::<conv::ConvInputGradient>("conv_input_gradient"),
+    OpEntry::wide::<conv::ConvFilterGradient>("conv_filter_gradient"),
     OpEntry::unary::<broadcast::BroadcastTo>(),
     OpEntry::unary::<broadcast::SumTo>(),
     OpEntry::unary::<shape::Reshape>(),
@@ -103,6 +115,14 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<compare::Greater>("greater"),
     OpEntry::wide::<compare::GreaterEqual>("greater_equal"),
     OpEntry::wide::<select::Where>("where"),
+    OpEntry::binary::<pairs::Pow>(),
+    OpEntry::binary::<pairs::SquaredDifference>(),
+    OpEntry::binary::<pairs::Atan2>(),
+    OpEntry::binary::<pairs::FloorMod>(),
+    OpEntry::wide::<logical::LogicalAnd>("logical_and"),
+    OpEntry::wide::<logical::LogicalOr>("logical_or"),
+    OpEntry::wide::<logical::LogicalNot>("logical_not"),
+    OpEntry::wide::<logical::WhereIndices>("where_indices"),
     OpEntry::unary::<mean::Mean>(),
     OpEntry::unary::<mean::Variance>(),
     OpEntry::unary::<extreme::Max>(),

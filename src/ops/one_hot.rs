@@ -8,7 +8,6 @@ use crate::kernels::lanes;
 use crate::tensor::{Shape, Tensor, checked_size, take};
 
 use super::apply;
-use super::cast::converted;
 use super::gradient::Gradient;
 use super::op::{Computed, Inputs, Mask, Op, Saved};
 use super::registry::{Listed, Sample, SampleInput};
@@ -32,7 +31,7 @@ impl Op for OneHot {
         }
         let shape: Shape = indices.shape().iter().copied().chain([self.depth]).collect();
         let size = checked_size("one_hot", &shape, self.dtype)?;
-        let indices = converted(indices, DType::I64)?.to_contiguous();
+        let indices = indices.converted(DType::I64)?.to_contiguous();
         let indices = indices.as_slice::<i64>()?.unwrap_or(&[]);
         for_dtype!(self.dtype, T => {
             let mut y = take::<T>(size);

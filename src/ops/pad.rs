@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::for_dtype;
 use crate::error::{Error, Result};
-use crate::kernels::elementwise;
+use crate::kernels::scatter::scatter;
 use crate::tensor::{Shape, Strides, Tensor, check_value, checked_size};
 
 use super::apply;
@@ -62,7 +62,7 @@ impl Unary for Pad {
         for_dtype!(x.dtype(), T => {
             let x = x.to_contiguous();
             let source = x.as_slice::<T>()?.unwrap_or(&[]);
-            elementwise::scatter(source, y.make_mut::<T>()?, offset, x.shape(), &strides);
+            scatter(source, y.make_mut::<T>()?, offset, x.shape(), &strides);
             Ok(y)
         })
     }
