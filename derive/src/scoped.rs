@@ -3,8 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{
-    Error, FnArg, GenericArgument, ImplItem, ImplItemFn, ItemImpl, PathArguments, Result, ReturnType, Type, TypePath,
-    parse_quote, visit,
+    Error, FnArg, GenericArgument, ImplItem, ImplItemFn, ItemImpl, PathArguments, Result, ReturnType, Type,
+    TypePath, parse_quote, visit,
 };
 
 pub fn expand(arguments: TokenStream, mut block: ItemImpl) -> Result<TokenStream> {
@@ -29,7 +29,9 @@ pub fn expand(arguments: TokenStream, mut block: ItemImpl) -> Result<TokenStream
 fn runs_in_scope(method: &ImplItemFn) -> bool {
     let by_reference = match method.sig.inputs.first() {
         Some(FnArg::Receiver(receiver)) => match &*receiver.ty {
-            Type::Reference(reference) => matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("Self")),
+            Type::Reference(reference) => {
+                matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("Self"))
+            }
             _ => false,
         },
         _ => false,
@@ -64,7 +66,8 @@ fn is_result(output: &Type) -> bool {
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
     let types = arguments.args.iter().filter(|argument| matches!(argument, GenericArgument::Type(_)));
     let first = &path.segments[0].ident;
-    let ours = path.segments.len() == 1 || ["crate", "self", "super", "couplet"].iter().any(|known| first == known);
+    let ours =
+        path.segments.len() == 1 || ["crate", "self", "super", "couplet"].iter().any(|known| first == known);
     ours && types.count() == 1
 }
 
