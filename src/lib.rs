@@ -5,12 +5,14 @@ extern crate self as couplet;
 
 pub mod autodiff;
 mod codec;
+pub mod data;
 mod dtype;
 mod error;
 pub(crate) mod kernels;
 mod module;
 pub mod ops;
 mod scope;
+pub mod random;
 mod tensor;
 mod variable;
 

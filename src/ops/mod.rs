@@ -5,6 +5,7 @@ mod broadcast;
 mod cast;
 mod concat;
 pub(crate) mod cost;
+mod conv;
 mod gradient;
 mod linear;
 mod matmul;
@@ -18,6 +19,8 @@ mod slice;
 mod sparse;
 mod sum;
 
+pub(crate) use conv::per_axis;
+pub use conv::{ConvOptions, Padding};
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -42,6 +45,9 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<arithmetic::Negative>(),
     OpEntry::binary::<matmul::Matmul>(),
     OpEntry::wide::<linear::Affine>("affine"),
+    OpEntry::wide::<conv::Convolve>("convolve"),
+    OpEntry::wide::<conv::ConvInputGradient>("conv_input_gradient"),
+    OpEntry::wide::<conv::ConvFilterGradient>("conv_filter_gradient"),
     OpEntry::unary::<broadcast::BroadcastTo>(),
     OpEntry::unary::<broadcast::SumTo>(),
     OpEntry::unary::<shape::Reshape>(),
