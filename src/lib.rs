@@ -6,13 +6,14 @@ extern crate self as couplet;
 pub mod autodiff;
 mod codec;
 pub mod data;
+mod dry;
 mod dtype;
 mod error;
 pub(crate) mod kernels;
 mod module;
 pub mod ops;
-mod scope;
 pub mod random;
+mod scope;
 mod tensor;
 mod variable;
 

@@ -1,6 +1,7 @@
 //! Creation of a variable in the scope of a thread, with the value that waits for it.
 
-use super::{Variable, dry, waiting};
+use super::{Variable, waiting};
+use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::scope::full_name;
@@ -22,8 +23,8 @@ impl Variable {
         let name = full_name(name);
         let (op, value) = match waiting::take() {
             Some(value) => ("restore", value),
-            None if dry::initialisers_are_suspended() => ("initialise", Tensor::zeros(shape.clone(), dtype)?),
-            None => ("initialise", init()?),
+            None if dry::is_blank() => ("initialise", Tensor::zeros(shape.clone(), dtype)?),
+            None => ("initialise", dry::initialising(init)?),
         };
         if value.shape() != shape {
             return Err(Error::shape(op, format!("the value for {name}"), value.shape(), shape.to_string()));
