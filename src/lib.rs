@@ -4,6 +4,7 @@ pub mod autodiff;
 mod codec;
 mod dtype;
 mod error;
+pub mod init;
 pub(crate) mod kernels;
 pub mod ops;
 pub mod random;

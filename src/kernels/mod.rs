@@ -3,6 +3,7 @@
 pub(crate) mod elementwise;
 pub(crate) mod layout;
 pub mod parallel;
+pub(crate) mod qr;
 pub(crate) mod quantile;
 pub(crate) mod random;
 pub(crate) mod reduce;
