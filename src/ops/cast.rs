@@ -25,19 +25,7 @@ impl Op for Cast {
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
-        let x = inputs.get(0)?;
-        let whole = (x.dtype().is_integer() || x.dtype() == DType::Bool) && !self.to.is_float();
-        let y = for_dtype!(x.dtype(), T => for_dtype!(self.to, U => {
-            let mut y = take::<U>(x.size());
-            let view = x.view::<T>()?;
-            if whole {
-                elementwise::map(view, &mut y, |v: T| U::from_i64(v.to_i64()));
-            } else {
-                elementwise::map(view, &mut y, |v: T| U::from_f64(v.to_f64()));
-            }
-            Tensor::from_taken(y, x.shape().clone())
-        }));
-        Ok(y.into())
+        Ok(inputs.get(0)?.converted(self.to)?.into())
     }
 
     /// `dx` is `dy` in the dtype of `x`; nothing flows through an integer or bool.
@@ -58,6 +46,24 @@ impl Listed for Cast {
 }
 
 impl Tensor {
+    /// The elements in another dtype; not recorded.
+    pub(crate) fn converted(&self, to: DType) -> Result<Tensor> {
+        if self.dtype() == to {
+            return Ok(self.clone());
+        }
+        let whole = !self.dtype().is_float() && !to.is_float();
+        for_dtype!(self.dtype(), T => for_dtype!(to, U => {
+            let mut y = take::<U>(self.size());
+            let view = self.view::<T>()?;
+            if whole {
+                elementwise::map(view, &mut y, |v: T| U::from_i64(v.to_i64()));
+            } else {
+                elementwise::map(view, &mut y, |v: T| U::from_f64(v.to_f64()));
+            }
+            Ok(Tensor::from_taken(y, self.shape().clone()))
+        }))
+    }
+
     /// The elements in another dtype.
     ///
     /// Floats round to nearest even; a float becomes an integer by dropping its fraction, values outside the

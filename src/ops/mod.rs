@@ -4,7 +4,11 @@ mod arithmetic;
 mod broadcast;
 mod cast;
 mod concat;
+pub(crate) mod cost;
+mod conv;
 mod gradient;
+mod linear;
+mod matmul;
 mod op;
 mod operand;
 mod operators;
@@ -15,6 +19,8 @@ mod slice;
 mod sparse;
 mod sum;
 
+pub(crate) use conv::per_axis;
+pub use conv::{ConvOptions, Padding};
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -37,6 +43,11 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<arithmetic::Multiply>(),
     OpEntry::binary::<arithmetic::Divide>(),
     OpEntry::unary::<arithmetic::Negative>(),
+    OpEntry::binary::<matmul::Matmul>(),
+    OpEntry::wide::<linear::Affine>("affine"),
+    OpEntry::wide::<conv::Convolve>("convolve"),
+    OpEntry::wide::<conv::ConvInputGradient>("conv_input_gradient"),
+    OpEntry::wide::<conv::ConvFilterGradient>("conv_filter_gradient"),
     OpEntry::unary::<broadcast::BroadcastTo>(),
     OpEntry::unary::<broadcast::SumTo>(),
     OpEntry::unary::<shape::Reshape>(),

@@ -156,7 +156,7 @@ impl Tensor {
         Ok(View::new(self.storage::<T>()?, self.offset, &self.shape, &self.strides))
     }
 
-    fn storage<T: Element>(&self) -> Result<&[T]> {
+    pub(crate) fn storage<T: Element>(&self) -> Result<&[T]> {
         self.buffer.slice::<T>().ok_or_else(|| Error::DType {
             op: "tensor",
             what: "it".into(),
