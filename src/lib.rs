@@ -9,6 +9,7 @@ pub mod data;
 mod dry;
 mod dtype;
 mod error;
+pub mod init;
 pub(crate) mod kernels;
 mod module;
 pub mod ops;
