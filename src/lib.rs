@@ -29,7 +29,7 @@ pub use module::{
     Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
     build_with, format_variables, log_variables, summary,
 };
-pub use ops::{Gradient, IndexedSlices, Slice};
 pub use scope::{Entered, Scope};
+pub use ops::{Gradient, IndexedSlices, PadMode, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;

@@ -8,6 +8,8 @@ pub(crate) mod gemm;
 pub(crate) mod layout;
 mod micro;
 mod pack;
+pub(crate) mod lanes;
+pub(crate) mod math;
 pub mod parallel;
 pub(crate) mod qr;
 pub(crate) mod plain_gemm;
