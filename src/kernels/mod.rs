@@ -8,6 +8,8 @@ mod micro;
 mod pack;
 pub mod parallel;
 pub(crate) mod plain_gemm;
+pub(crate) mod pool;
 mod real;
 pub(crate) mod reduce;
 mod scratch;
+pub(crate) mod simd;
