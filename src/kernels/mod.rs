@@ -13,3 +13,4 @@ mod real;
 pub(crate) mod reduce;
 mod scratch;
 pub(crate) mod simd;
+pub(crate) mod softmax;

@@ -5,27 +5,33 @@ mod broadcast;
 mod cast;
 mod concat;
 mod conv;
+mod cross_entropy;
 mod gradient;
 mod linear;
 mod matmul;
 mod op;
 mod operand;
 mod operators;
+mod pool;
+mod real;
 pub(crate) mod record;
 mod registry;
 mod shape;
 mod slice;
+mod softmax;
 mod sparse;
 mod sum;
 
 pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
+pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
     Saves, Unary, Wide,
 };
 pub use operand::Operand;
+pub use pool::Pool;
 pub use registry::{Listed, OpEntry, Sample, SampleInput, op_list, register_op};
 
 pub(crate) use arithmetic::{Number, for_number};
@@ -58,6 +64,20 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<cast::Cast>("cast"),
     OpEntry::wide::<sparse::GatherRows>("gather_rows"),
     OpEntry::wide::<sparse::AddRows>("add_rows"),
+    OpEntry::unary::<softmax::Softmax>(),
+    OpEntry::binary::<softmax::SoftmaxGradient>(),
+    OpEntry::unary::<softmax::LogSoftmax>(),
+    OpEntry::binary::<softmax::LogSoftmaxGradient>(),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
+    OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
+    OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
+    OpEntry::wide::<pool::MaxPool>("max_pool"),
+    OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
+    OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),
+    OpEntry::unary::<pool::AveragePool>(),
+    OpEntry::unary::<pool::AveragePoolGradient>(),
 ];
 
 /// Runs an op of one output on its inputs; a tape that tracks one of them records it.
