@@ -2,11 +2,13 @@
 
 pub mod autodiff;
 mod codec;
+pub mod data;
 mod dtype;
 mod error;
 pub(crate) mod kernels;
 pub mod losses;
 pub mod ops;
+pub mod random;
 mod tensor;
 mod variable;
 

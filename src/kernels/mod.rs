@@ -1,7 +1,9 @@
 //! Plain loops over slices: no tape, no tensors.
 
+pub(crate) mod blocks;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
+pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod layout;
 mod micro;
@@ -10,7 +12,10 @@ pub mod parallel;
 pub(crate) mod plain_gemm;
 pub(crate) mod pool;
 mod real;
+pub(crate) mod quantile;
+pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scatter;
 mod scratch;
 pub(crate) mod simd;
 pub(crate) mod softmax;
