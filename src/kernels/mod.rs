@@ -7,6 +7,7 @@ pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod layout;
 mod micro;
+pub(crate) mod normalise;
 mod pack;
 pub mod parallel;
 pub(crate) mod plain_gemm;

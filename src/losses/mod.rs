@@ -5,18 +5,18 @@
 //! examples first. Inputs are never broadcast against each other, since that hides mistakes: predictions `[n, 1]` and
 //! targets `[n]` would silently give `[n, n]`.
 
-//mod huber;
-//mod kl_divergence;
-//mod mean_absolute_error;
-//mod mean_squared_error;
+mod huber;
+mod kl_divergence;
+mod mean_absolute_error;
+mod mean_squared_error;
 mod sigmoid_cross_entropy;
 mod softmax_cross_entropy;
 mod sparse_softmax_cross_entropy;
 
-//pub use huber::huber;
-//pub use kl_divergence::kl_divergence;
-//pub use mean_absolute_error::mean_absolute_error;
-//pub use mean_squared_error::mean_squared_error;
+pub use huber::huber;
+pub use kl_divergence::kl_divergence;
+pub use mean_absolute_error::mean_absolute_error;
+pub use mean_squared_error::mean_squared_error;
 pub use sigmoid_cross_entropy::sigmoid_cross_entropy;
 pub use softmax_cross_entropy::softmax_cross_entropy;
 pub use sparse_softmax_cross_entropy::sparse_softmax_cross_entropy;

@@ -6,9 +6,12 @@ mod cast;
 mod concat;
 mod conv;
 mod cross_entropy;
+mod dropout;
 mod gradient;
 mod linear;
 mod matmul;
+mod norm;
+mod normalise;
 mod op;
 mod operand;
 mod operators;
@@ -25,6 +28,7 @@ mod sum;
 pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
 pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
+pub(crate) use dropout::Dropout;
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -73,6 +77,11 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
     OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
     OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
+    OpEntry::wide::<dropout::Dropout>("dropout"),
+    OpEntry::wide::<normalise::BatchNorm>("batch_norm"),
+    OpEntry::wide::<normalise::BatchNormGradient>("batch_norm_gradient"),
+    OpEntry::wide::<normalise::LayerNorm>("layer_norm"),
+    OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
     OpEntry::wide::<pool::MaxPool>("max_pool"),
     OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
     OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),
