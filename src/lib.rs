@@ -15,6 +15,6 @@ mod variable;
 pub use autodiff::{GradientTape, Source, no_grad, value_and_grad};
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
-pub use ops::{Gradient, IndexedSlices, Padding, Pool, Slice};
+pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise;
+use crate::kernels::math::Math;
 use crate::tensor::{Tensor, take};
 
 use super::apply;
@@ -37,7 +38,7 @@ impl Op for Dropout {
         }
         let mask = mask.expanded(x.shape())?;
         let y = for_float!(NAME, x.dtype(), T => {
-            let scale = <<T as Float>::Wide as Element>::from_f64(self.scale);
+            let scale = <<T as Float>::Wide as Math>::from_f64(self.scale);
             let mut y = take::<T>(x.size());
             elementwise::zip(x.view::<T>()?, mask.view::<bool>()?, &mut y, move |x: T, keep: bool| {
                 if keep { T::narrow(x.widen() * scale) } else { T::default() }

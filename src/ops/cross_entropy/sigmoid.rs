@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::elementwise;
-use crate::ops::apply;
+use crate::kernels::math::Math;
 use crate::ops::op::{Binary, Mask, Saved, Saves};
 use crate::ops::real::{check_dtype, check_shape, for_real, real_dtype};
 use crate::ops::registry::{Listed, Sample, SampleInput};
@@ -35,7 +34,7 @@ impl Binary for SigmoidCrossEntropy {
         let y = for_real!(real, T => {
             let mut y = take::<T>(x.size());
             elementwise::zip(x.view::<T>()?, z.view::<T>()?, &mut y, |x: T, z: T| {
-                x.max(0.0) - x * z + (-x.abs()).exp().ln_1p()
+                x.max(0.0) - x * z + (-x.abs()).exp_().log1p_()
             });
             Tensor::from_taken(y, x.shape().clone())
         });
