@@ -12,6 +12,7 @@ mod error;
 pub mod init;
 pub(crate) mod kernels;
 mod module;
+pub mod losses;
 pub mod ops;
 pub mod random;
 mod scope;
@@ -31,5 +32,6 @@ pub use module::{
 };
 pub use scope::{Entered, Scope};
 pub use ops::{Gradient, IndexedSlices, PadMode, Slice};
+pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;
