@@ -22,7 +22,7 @@ const CHUNK_PANELS: usize = 8;
 const SPLIT_DEPTH: usize = 2048;
 const SPLIT_PIECES: usize = 16;
 /// Rows of `c` from which on packing `b` pays.
-const PACK_ROWS: usize = 48;
+const PACK_ROWS: usize = 4800;
 
 /// A matrix somewhere in a slice, in any layout: element `(i, j)` is `data[offset + i * row_stride + j * col_stride]`.
 #[derive(Debug, Clone, Copy)]
@@ -165,13 +165,15 @@ unsafe fn product<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], star
     if c.is_empty() {
         return;
     }
-    // SAFETY (of all calls): `Matrix` has checked that its elements exist, the caller that `c` and the bias fit.
     if m == 1 {
+        // SAFETY: `Matrix` has checked that its elements exist, the caller that `c` and the bias fit.
         unsafe { vector_product(a, b, c, start) };
     } else if n == 1 && !matches!(start, Start::Bias(_)) {
         // A column is the row of the transposed product.
+        // SAFETY: as above.
         unsafe { vector_product(b.transposed(), a.transposed(), c, start) };
     } else if m * n * k < 2 * CHUNK_WORK && (b.col_stride == 1 || b.cols == 1) {
+        // SAFETY: as above.
         unsafe { direct(a, b, c.as_mut_ptr(), n, start) };
     } else if k >= SPLIT_DEPTH && k >= 8 * (m + n) {
         // SAFETY: as above.
@@ -241,7 +243,7 @@ unsafe fn tiled<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], start:
         let a = a.rows_from(i, rows.min(m - i));
         let b = b.cols_from(j, cols.min(n - j));
         // SAFETY: tiles do not overlap, and `c` outlives the loop.
-        unsafe { tile(a, b, c.get().add(i * n + j), n, start.get().from_column(j)) };
+        unsafe { tile(a, b, c.get().add(i * n + j), n, start.get().skip_columns(j)) };
     });
 }
 
@@ -316,7 +318,7 @@ unsafe fn tile<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: *mut T, c_stride:
                         c_rows: Rows::Stride(c_stride as isize),
                         rows: a.rows,
                         cols,
-                        start: if k == 0 { start.from_column(j) } else { Start::Accumulate },
+                        start: if k == 0 { start.skip_columns(j) } else { Start::Accumulate },
                     };
                     panel.compute();
                 }
@@ -331,20 +333,39 @@ unsafe fn tile<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: *mut T, c_stride:
 /// As for `product`, and `a` has one row.
 unsafe fn vector_product<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], start: Start<T>) {
     let (k, n) = (a.cols, b.cols);
-    let dots = (b.row_stride == 1 || k == 1) && (a.col_stride == 1 || k == 1) && b.col_stride != 1;
+    let dots = b.col_stride != 1 && (k == 1 || (b.row_stride == 1 && a.col_stride == 1));
     let group = VECTOR_CHUNK_WORK.div_ceil(k.max(1)).next_multiple_of(128);
     let start = SendStart(start);
     for_each_chunk_mut(c, group, |chunk, c| {
         let j = chunk * group;
         let b =
             Matrix { cols: c.len(), offset: b.offset.wrapping_add_signed(j as isize * b.col_stride), ..b };
-        let start = start.get().from_column(j);
+        let start = start.get().skip_columns(j);
         // SAFETY: the columns from `j` to `j + c.len()` of the caller's product.
         unsafe {
             if dots {
-                let (a, b_stride) = (a.at(0, 0), b.col_stride);
-                let (b, c, count) = (b.at(0, 0), c.as_mut_ptr(), c.len());
-                Dots { a, b, b_stride, c, count, len: k, start }.compute();
+                let start = match start {
+                    Start::Bias(bias) => {
+                        c.copy_from_slice(std::slice::from_raw_parts(bias, c.len()));
+                        Start::Accumulate
+                    }
+                    other => other,
+                };
+                // The columns of `b` take the place of the rows, so that there is one column.
+                let dots = Dots {
+                    a: b.at(0, 0),
+                    a_rows: Rows::Stride(b.col_stride),
+                    segments: &[0],
+                    run: k,
+                    b: a.at(0, 0),
+                    b_col: 0,
+                    c: c.as_mut_ptr(),
+                    c_rows: Rows::Stride(1),
+                    rows: c.len(),
+                    cols: 1,
+                    start,
+                };
+                dots.compute();
             } else if b.col_stride == 1 || n == 1 {
                 direct(a, b, c.as_mut_ptr(), 0, start);
             } else {
