@@ -120,9 +120,9 @@ pub(crate) unsafe fn transpose_portable<T: Real>(
                 for (j, x) in x.iter_mut().enumerate() {
                     *x = from.offset((col + j) as isize * stride).add(row).cast::<[T; 4]>().read();
                 }
-                for k in 0..4 {
-                    let y = [x[0][k], x[1][k], x[2][k], x[3][k]];
-                    to.add((row + k) * width + col).cast::<[T; 4]>().write(y);
+                let [x0, x1, x2, x3] = x;
+                for (k, (((a, b), c), d)) in x0.into_iter().zip(x1).zip(x2).zip(x3).enumerate() {
+                    to.add((row + k) * width + col).cast::<[T; 4]>().write([a, b, c, d]);
                 }
             }
         }

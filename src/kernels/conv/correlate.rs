@@ -1,7 +1,7 @@
 //! The forward pass, and the gradient of the input, which is another one.
 
 use super::plan::{Plan, Tile, Window};
-use crate::kernels::gemm::{CHUNK_WORK, Real, SendStart};
+use crate::kernels::gemm::{CHUNK_WORK, Real};
 use crate::kernels::micro::{Dots, Panel, Rows, Start, panel_width};
 use crate::kernels::parallel::{SendPtr, for_each};
 use crate::kernels::scratch::with_scratch;
@@ -67,7 +67,6 @@ unsafe fn tiles<T: Real>(plan: &Plan, x: &[T], w: Filter<'_, T>, start: Start<T>
     let work = plan.work() / parts * size.iter().product::<usize>();
     let group = CHUNK_WORK.div_ceil(work.max(1));
     let y = SendPtr(y.as_mut_ptr());
-    let start = SendStart(start);
     for_each(tiles.div_ceil(group) * parts, |chunk| {
         let (group_index, first) = (chunk / parts, chunk % parts * cols);
         let channels = (first, cols.min(plan.y_channels - first));
@@ -78,7 +77,7 @@ unsafe fn tiles<T: Real>(plan: &Plan, x: &[T], w: Filter<'_, T>, start: Start<T>
                     let window = Window::new(plan, &tile, x, copy);
                     let (x_offsets, y_offsets) = offsets.split_at_mut(offsets.len() / 2);
                     let y = y.get().wrapping_add(places(plan, &tile, &window, x_offsets, y_offsets));
-                    let results = Results { y, x_offsets, y_offsets, channels, start: start.get() };
+                    let results = Results { y, x_offsets, y_offsets, channels, start };
                     // SAFETY: the caller's promise; tiles do not overlap in `y`.
                     unsafe {
                         match w {

@@ -1,4 +1,8 @@
 //! The innermost loops of products and convolutions, on one thread.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over constants that index several arrays; unrolled into registers"
+)]
 
 mod dots;
 
@@ -35,6 +39,9 @@ pub(crate) enum Start<T> {
     /// One number a column.
     Bias(*const T),
 }
+
+// SAFETY: the pointer is only read, within unsafe calls whose callers vouch for it.
+unsafe impl<T: Sync> Sync for Start<T> {}
 
 impl<T> Start<T> {
     /// The same for the columns from `j` on.
