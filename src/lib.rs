@@ -31,7 +31,6 @@ pub use module::{
     build_with, format_variables, log_variables, summary,
 };
 pub use scope::{Entered, Scope};
-pub use ops::{Gradient, IndexedSlices, PadMode, Slice};
 pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;

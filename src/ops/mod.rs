@@ -18,8 +18,6 @@ mod extreme;
 mod extremum;
 mod function;
 mod hyperbolic;
-mod linear;
-mod matmul;
 mod mean;
 mod norm;
 mod normalise;
