@@ -12,8 +12,8 @@ pub mod init;
 pub(crate) mod kernels;
 mod module;
 pub mod ops;
-mod scope;
 pub mod random;
+mod scope;
 mod tensor;
 mod variable;
 

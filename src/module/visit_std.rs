@@ -10,8 +10,11 @@ use super::Module;
 use super::copies::Copies;
 use super::forward::Forward;
 use super::print::Description;
+use super::state::State;
 use super::visit::{Edges, Name, Node, Visit};
 use crate::dtype::DType;
+use crate::init::Initializer;
+use crate::random::Generator;
 use crate::scope::Scope;
 use crate::tensor::{Shape, Tensor};
 use crate::variable::Variable;
@@ -61,6 +64,31 @@ impl Visit for Scope {
 
     fn copy(&self, copies: &mut Copies) -> Self {
         copies.scope(self)
+    }
+}
+
+impl Visit for Arc<dyn Initializer> {
+    fn node(&self) -> Node<'_> {
+        Node::Nothing
+    }
+
+    fn copy(&self, _: &mut Copies) -> Self {
+        self.clone()
+    }
+
+    fn describe(&self) -> Option<Description> {
+        Some(Description::text((**self).describe()))
+    }
+}
+
+/// A generator is saved along with the variables; its copy repeats its numbers.
+impl Visit for Generator {
+    fn node(&self) -> Node<'_> {
+        Node::State(self)
+    }
+
+    fn copy(&self, _: &mut Copies) -> Self {
+        self.copy_state()
     }
 }
 
