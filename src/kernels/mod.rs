@@ -1,8 +1,15 @@
 //! Plain loops over slices: no tape, no tensors.
 
 pub(crate) mod blocks;
+pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
+pub(crate) mod gemm;
 pub(crate) mod layout;
+mod micro;
+mod pack;
 pub mod parallel;
+pub(crate) mod pool;
+mod real;
+mod scratch;
 pub(crate) mod simd;
