@@ -13,7 +13,7 @@ where
     T: Copy + Send + Sync,
     U: Copy + Send + Sync,
 {
-    assert_eq!(x.len(), y.len(), "the output of an elementwise kernel has the size of its inputs");
+    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
     match x.dense() {
         Some(x) if y.len() <= SERIAL => map_run(x, y, f),
         _ => {
@@ -27,6 +27,39 @@ where
                 });
             }
         }
+    }
+}
+
+/// `y = f(x)` where `holds(x)`, else `y = otherwise(x)`; `y` is row-major in the shape of `x`.
+///
+/// For a fast `f` that does not cover every `x`: it is computed, in vectors, for all, and replaced where need be.
+pub(crate) fn map_where<T, U>(
+    x: View<T>,
+    y: &mut [U],
+    holds: impl Fn(T) -> bool + Sync + Copy,
+    f: impl Fn(T) -> U + Sync + Copy,
+    otherwise: impl Fn(T) -> U + Sync + Copy,
+) where
+    T: Copy + Send + Sync,
+    U: Copy + Send + Sync,
+{
+    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
+    let y = SendPtr(y.as_mut_ptr());
+    // SAFETY: the view outlives the call.
+    unsafe {
+        blocks::run(x.shape(), [Source::new(x)], &|[x], start, len| {
+            // SAFETY: as in `map`.
+            let (x, y) = (slice(x, len), slice_mut(&y, start, len));
+            map_run(x, y, f);
+            if !vectorized(
+                #[inline(always)]
+                || x.iter().fold(true, |all, &x| all & holds(x)),
+            ) {
+                for (y, &x) in y.iter_mut().zip(x).filter(|(_, x)| !holds(**x)) {
+                    *y = otherwise(x);
+                }
+            }
+        });
     }
 }
 

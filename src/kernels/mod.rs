@@ -6,6 +6,7 @@ pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod layout;
+pub(crate) mod math;
 mod micro;
 mod pack;
 pub mod parallel;
