@@ -7,7 +7,7 @@ pub(crate) use super::real::Real;
 use super::scratch::with_scratch;
 
 /// Multiplications below which a chunk is not worth handing to another thread: 5 to 10 microseconds of work.
-const CHUNK_WORK: usize = 1 << 18;
+pub(super) const CHUNK_WORK: usize = 1 << 18;
 /// The same for products with a vector, which wait for memory.
 const VECTOR_CHUNK_WORK: usize = 1 << 16;
 /// Rows of `b` that are packed at a time: a panel of them fills two thirds of a first-level cache.
@@ -240,10 +240,10 @@ unsafe fn tiled<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], start:
 }
 
 /// A start that chunks on several threads share.
-struct SendStart<T>(Start<T>);
+pub(super) struct SendStart<T>(pub(super) Start<T>);
 
 impl<T: Copy> SendStart<T> {
-    fn get(&self) -> Start<T> {
+    pub(super) fn get(&self) -> Start<T> {
         self.0
     }
 }
@@ -264,6 +264,7 @@ unsafe fn direct<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: *mut T, c_strid
         run: a.cols,
         b: b.at(0, 0),
         b_stride: b.row_stride as usize,
+        b_segment: 0,
         c,
         c_rows: Rows::Stride(c_stride as isize),
         rows: a.rows,
@@ -304,6 +305,7 @@ unsafe fn tile<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: *mut T, c_stride:
                         run,
                         b,
                         b_stride,
+                        b_segment: 0,
                         c: c.add(j),
                         c_rows: Rows::Stride(c_stride as isize),
                         rows: a.rows,

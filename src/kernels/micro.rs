@@ -44,7 +44,7 @@ impl<T> Start<T> {
     }
 }
 
-/// `c[i, j] = start + sum over s and k of a[i, segments[s] + k * a_step] * b[s * run + k, j]`.
+/// `c[i, j] = start + sum over s and k of a[i, segments[s] + k * a_step] * b[s * b_segment + k * b_stride + j]`.
 ///
 /// The columns of `a` are read in runs whose places are the same for all rows: one run for a matrix, one a tap of the
 /// filter for a convolution. The rows of `b` and `c` are contiguous. Each sum is taken in the order of `s` and `k`,
@@ -58,6 +58,7 @@ pub(crate) struct Panel<'a, T> {
     pub run: usize,
     pub b: *const T,
     pub b_stride: usize,
+    pub b_segment: usize,
     pub c: *mut T,
     pub c_rows: Rows<'a>,
     pub rows: usize,
@@ -204,8 +205,8 @@ unsafe fn block<T: Real, S: Simd, const R: usize, const C: usize>(simd: S, p: &P
                 }
             }
         }
-        let mut b = p.b;
-        for &segment in p.segments {
+        for (s, &segment) in p.segments.iter().enumerate() {
+            let mut b = p.b.wrapping_add(s * p.b_segment);
             let mut at = segment;
             for _ in 0..p.run {
                 let mut y = [T::splat(simd, T::zero()); C];

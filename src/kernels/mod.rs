@@ -1,5 +1,6 @@
 //! Plain loops over slices: no tape, no tensors.
 
+pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod gemm;
 pub(crate) mod layout;

@@ -1,7 +1,19 @@
 //! Working memory of a thread, kept from one call to the next.
 
-use super::real::Real;
 use std::cell::RefCell;
+
+/// A type of which any bits are a value, with no more alignment than a cache line.
+///
+/// # Safety
+/// As said.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: numbers have no invalid bits.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for f64 {}
+// SAFETY: as above.
+unsafe impl Plain for isize {}
 
 /// 64 bytes, a cache line.
 #[derive(Clone, Copy)]
@@ -16,7 +28,7 @@ thread_local! {
 const KEPT_BYTES: usize = 8 << 20;
 
 /// Calls `f` with `len` elements on a cache line boundary that hold whatever an earlier call left there.
-pub(crate) fn with_scratch<T: Real, R>(len: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
+pub(crate) fn with_scratch<T: Plain, R>(len: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
     let lines = (len * size_of::<T>()).div_ceil(size_of::<Line>());
     let mut buffer = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     if buffer.len() < lines {
@@ -24,7 +36,7 @@ pub(crate) fn with_scratch<T: Real, R>(len: usize, f: impl FnOnce(&mut [T]) -> R
         buffer.resize(lines, Line([0; 8]));
     }
     // SAFETY: the buffer has room for `len` elements of `T`, aligned to more than `T` needs. It is initialised, and any
-    // bits are a valid `f32` or `f64`, which are the only `Real`. It is ours until `f` returns.
+    // bits are a `T`. It is ours until `f` returns.
     let slice = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<T>(), len) };
     let result = f(slice);
     if buffer.len() * size_of::<Line>() <= KEPT_BYTES {

@@ -4,6 +4,7 @@ mod arithmetic;
 mod broadcast;
 mod cast;
 mod concat;
+mod conv;
 mod gradient;
 mod linear;
 mod matmul;
@@ -17,6 +18,8 @@ mod slice;
 mod sparse;
 mod sum;
 
+pub(crate) use conv::per_axis;
+pub use conv::{ConvOptions, Padding};
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -41,6 +44,9 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<arithmetic::Negative>(),
     OpEntry::binary::<matmul::Matmul>(),
     OpEntry::wide::<linear::Affine>("affine"),
+    OpEntry::wide::<conv::Convolve>("convolve"),
+    OpEntry::wide::<conv::ConvInputGradient>("conv_input_gradient"),
+    OpEntry::wide::<conv::ConvFilterGradient>("conv_filter_gradient"),
     OpEntry::unary::<broadcast::BroadcastTo>(),
     OpEntry::unary::<broadcast::SumTo>(),
     OpEntry::unary::<shape::Reshape>(),

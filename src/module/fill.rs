@@ -1,0 +1,174 @@
+//! Giving values to a module by path: to what exists at once, to the rest when it is made.
+
+use std::collections::HashSet;
+
+use super::collect::parts;
+use super::paths::existing_variables;
+use super::state::State;
+use super::visit::{Edges, Node};
+use super::waiting::{Waiting, Waits, join};
+use super::Module;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// What giving values to a module will do. Nothing is changed before [`apply`](Plan::apply).
+#[derive(Default)]
+pub(crate) struct Plan<'a> {
+    assign: Vec<(&'a Variable, Tensor)>,
+    load: Vec<(&'a dyn State, Vec<u8>)>,
+    wait: Vec<(&'a dyn Waits, Waiting)>,
+    modules: Vec<&'a dyn Module>,
+    /// Paths of values taken at once.
+    pub(crate) taken: Vec<String>,
+    /// Paths of values that wait for a part to be made.
+    pub(crate) waiting: Vec<String>,
+    /// Paths of values that nothing will take.
+    pub(crate) unused: Vec<String>,
+    /// Paths of values that do not fit, and why.
+    pub(crate) mismatched: Vec<String>,
+}
+
+impl<'a> Plan<'a> {
+    /// Distributes `values` over what lies below `node`.
+    pub(crate) fn new(node: Node<'a>, values: Waiting) -> Self {
+        let mut plan = Plan::default();
+        plan.add(node, values, "");
+        plan
+    }
+
+    fn add(&mut self, node: Node<'a>, values: Waiting, path: &str) {
+        match (node, values) {
+            (Node::Variable(variable), Waiting::Value(value)) => {
+                if value.shape() == variable.shape() && value.dtype() == variable.dtype() {
+                    self.taken.push(path.to_owned());
+                    self.assign.push((variable, value));
+                } else {
+                    self.mismatched.push(format!(
+                        "{path}: the value is {}{}, the variable {} is {}{}",
+                        value.dtype(),
+                        value.shape(),
+                        variable.name(),
+                        variable.dtype(),
+                        variable.shape()
+                    ));
+                }
+            }
+            (Node::State(state), Waiting::State(bytes)) => {
+                self.taken.push(path.to_owned());
+                self.load.push((state, bytes));
+            }
+            (Node::Module(module), values @ Waiting::Tree(_)) => {
+                self.modules.push(module);
+                self.add_parts(parts(module), None, values, path);
+            }
+            (Node::Group(edges), values @ Waiting::Tree(_)) => self.add_parts(edges, None, values, path),
+            (Node::Growing(edges, later), values @ Waiting::Tree(_)) => {
+                self.add_parts(edges, Some(later), values, path);
+            }
+            (Node::Empty(later), values) => self.add_waiting(later, values, path),
+            (_, values) => values.paths(path, &mut self.unused),
+        }
+    }
+
+    fn add_parts(&mut self, edges: Edges<'a>, later: Option<&'a dyn Waits>, values: Waiting, path: &str) {
+        let Waiting::Tree(mut values) = values else { return };
+        for edge in edges {
+            let name = edge.name.to_string();
+            if let Some(values) = values.remove(&name) {
+                self.add(edge.node, values, &join(path, name));
+            }
+        }
+        if let Some(later) = later {
+            let (future, rest) = values.into_iter().partition(|(name, _)| name.parse::<usize>().is_ok());
+            values = rest;
+            let future: std::collections::BTreeMap<String, Waiting> = future;
+            if !future.is_empty() {
+                self.add_waiting(later, Waiting::Tree(future), path);
+            }
+        }
+        Waiting::Tree(values).paths(path, &mut self.unused);
+    }
+
+    fn add_waiting(&mut self, later: &'a dyn Waits, values: Waiting, path: &str) {
+        values.paths(path, &mut self.waiting);
+        self.wait.push((later, values));
+    }
+
+    /// Paths of variables below `module` that exist and are given no value.
+    pub(crate) fn missing(&self, module: &dyn Module) -> Result<Vec<String>> {
+        let given: HashSet<u64> = self.assign.iter().map(|(variable, _)| variable.id()).collect();
+        let waiting: HashSet<&String> = self.waiting.iter().collect();
+        let missing = existing_variables(module)?.into_iter();
+        let missing = missing.filter(|(path, variable)| !given.contains(&variable.id()) && !waiting.contains(path));
+        Ok(missing.map(|(path, _)| path).collect())
+    }
+
+    /// Gives the values, and makes what modules make without an input.
+    ///
+    /// # Errors
+    /// Values do not fit; all that are known not to are listed. Nothing was changed, except that a part which needs no
+    /// input may have been made.
+    pub(crate) fn apply(self, op: &'static str) -> Result<()> {
+        if !self.mismatched.is_empty() {
+            let cure = "give values of the shapes and dtypes of the variables";
+            return Err(Error::usage(op, format!("values do not fit: {}", self.mismatched.join("; ")), cure));
+        }
+        let before: Vec<_> = self.wait.iter().map(|&(later, _)| (later, later.waiting())).collect();
+        let mut loaded = Vec::new();
+        let done = self.give(&mut loaded);
+        if done.is_err() {
+            for (later, waiting) in before {
+                later.set_waiting(waiting);
+            }
+            for (state, bytes) in loaded {
+                state.load(&bytes)?;
+            }
+        }
+        done
+    }
+
+    fn give(self, loaded: &mut Vec<(&'a dyn State, Vec<u8>)>) -> Result<()> {
+        for (later, values) in self.wait {
+            later.set_waiting(Some(match later.waiting() {
+                Some(older) => older.updated(values),
+                None => values,
+            }));
+        }
+        for (state, bytes) in self.load {
+            let before = state.save()?;
+            state.load(&bytes)?;
+            loaded.push((state, before));
+        }
+        for module in self.modules {
+            module.materialise()?;
+        }
+        for (variable, value) in self.assign {
+            variable.assign(value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives values to a part that was made just now. Values that nothing takes are reported through `log`.
+pub(crate) fn fill_part(part: Node<'_>, values: Waiting) -> Result<()> {
+    let plan = Plan::new(part, values);
+    for path in &plan.unused {
+        log::warn!("the value restored for {path:?} found no owner when its module was made");
+    }
+    plan.apply("restore")
+}
+
+/// The values of a list of paths as a tree.
+///
+/// # Errors
+/// A path comes twice, or leads through a value.
+pub(crate) fn tree(op: &'static str, values: impl IntoIterator<Item = (String, Waiting)>) -> Result<Waiting> {
+    let mut tree = Waiting::tree();
+    for (path, value) in values {
+        if !tree.insert(&path, value) {
+            return Err(Error::argument(op, "path", format!("{path:?}"), "each path once, and none through a value"));
+        }
+    }
+    Ok(tree)
+}

@@ -1,0 +1,236 @@
+//! Modules: their parts, their variables, their names.
+
+mod collect;
+mod copies;
+mod deferred;
+mod fill;
+mod forward;
+mod freeze;
+mod gate;
+mod list;
+mod once;
+mod paths;
+mod print;
+#[doc(hidden)]
+pub mod private;
+mod state;
+mod table;
+mod visit;
+mod visit_std;
+mod waiting;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use copies::{Copies, DynForward, DynModule};
+pub use deferred::{Constructed, Deferred};
+pub(crate) use fill::Plan;
+pub use forward::Forward;
+pub use list::List;
+pub use once::Once;
+pub use print::{Description, Printer};
+pub use state::State;
+pub(crate) use table::table;
+pub use table::{format_variables, log_variables};
+pub use visit::{Edge, Edges, Name, Node, Visit};
+pub use visit_std::Key;
+pub use waiting::{Waiting, Waits};
+
+use crate::error::{Error, Result};
+use crate::scope::{Scope, type_name};
+use crate::variable::Variable;
+
+/// A layer, a network, an optimiser: a named thing that holds variables and other modules.
+///
+/// `#[derive(Module)]` writes the implementation. What is computed with the parts is up to the type: single-input layers
+/// implement [`Forward`] as well.
+///
+/// ```
+/// # use couplet::{Module, Scope, List};
+/// #[derive(Module)]
+/// struct Tower {
+///     scope: Scope,
+///     depth: usize,
+///     #[module(default = true)]
+///     with_bias: bool,
+/// }
+///
+/// let tower = Tower { scope: Scope::of::<Tower>(), depth: 3, with_bias: true };
+/// assert_eq!(format!("{tower:?}"), "Tower(depth=3)");
+/// assert_eq!(tower.name("stem").scope().path(), "stem");
+/// ```
+pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
+    /// The name and the name scope.
+    fn scope(&self) -> &Scope;
+
+    /// Names the parts, in the order of their declaration. The names make the paths in files.
+    fn visit<'a>(&'a self, edges: &mut Edges<'a>);
+
+    /// Makes the variables that need no input, as an embedding's table or an optimiser's step count.
+    /// `#[module(materialise = Self::method)]` names the method that does.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    fn materialise(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether [`variables`](Module::variables) may be empty.
+    fn allows_empty_variables(&self) -> bool {
+        self.scope().allows_empty_variables()
+    }
+
+    /// The type's name, for tables and messages: `Linear`.
+    fn kind(&self) -> &'static str {
+        type_name::<Self>()
+    }
+
+    /// The module under another name.
+    #[must_use]
+    fn name(self, name: &str) -> Self
+    where
+        Self: Sized,
+    {
+        self.scope().rename(name);
+        self
+    }
+
+    /// The module, which from now on may have no variables.
+    #[must_use]
+    fn allow_empty_variables(self) -> Self
+    where
+        Self: Sized,
+    {
+        self.scope().allow_empty_variables();
+        self
+    }
+
+    /// All variables: a module's own, sorted by the code points of their field names, then those of its first child and
+    /// all below, and so on. A shared variable comes once, where it is met first.
+    ///
+    /// # Errors
+    /// There are none, and [`allow_empty_variables`](Module::allow_empty_variables) was not asked for.
+    fn variables(&self) -> Result<Vec<Variable>> {
+        collect::expected_variables(self.as_module(), "variables", |_| true)
+    }
+
+    /// The variables that an optimiser may change: trainable and not frozen. In the order of
+    /// [`variables`](Module::variables).
+    ///
+    /// # Errors
+    /// There are none, and [`allow_empty_variables`](Module::allow_empty_variables) was not asked for.
+    fn trainable_variables(&self) -> Result<Vec<Variable>> {
+        collect::expected_variables(self.as_module(), "trainable_variables", |variable| {
+            variable.trainable() && !variable.is_frozen()
+        })
+    }
+
+    /// The other variables: counters, averages, and what is frozen. There may be none.
+    ///
+    /// # Errors
+    /// Variables that need no input cannot be made.
+    fn non_trainable_variables(&self) -> Result<Vec<Variable>> {
+        collect::variables(self.as_module(), |variable| !variable.trainable() || variable.is_frozen())
+    }
+
+    /// All modules below this one, each once: all children of a module before the children of the first of them.
+    fn submodules(&self) -> Vec<&dyn Module> {
+        collect::submodules(self.as_module())
+    }
+
+    /// All variables with their paths: the names of the fields, keys and positions that lead to them, `_layers/0/w`.
+    /// These are the paths in files. A shared variable comes once, under its shortest path.
+    ///
+    /// # Errors
+    /// Variables that need no input cannot be made.
+    fn named_variables(&self) -> Result<Vec<(String, Variable)>> {
+        paths::named_variables(self.as_module())
+    }
+
+    /// The path of a variable, if it lies below this module.
+    fn path_of(&self, variable: &Variable) -> Option<String> {
+        let named = paths::named_variables(self.as_module()).ok()?;
+        named.into_iter().find(|(_, candidate)| candidate.id() == variable.id()).map(|(path, _)| path)
+    }
+
+    /// Freezes the variables below a path, as `encoder` or `_layers/0/w`: no optimiser changes them until they are
+    /// thawed. Those that do not exist yet will be frozen when they are made. The empty path means the whole module.
+    ///
+    /// # Errors
+    /// Nothing has that path; the names that come near it are listed.
+    fn freeze(&self, path: &str) -> Result<()> {
+        freeze::set_frozen(paths::resolve("freeze", self.as_module(), path)?, true);
+        Ok(())
+    }
+
+    /// Undoes [`freeze`](Module::freeze) below a path.
+    ///
+    /// # Errors
+    /// Nothing has that path; the names that come near it are listed.
+    fn thaw(&self, path: &str) -> Result<()> {
+        freeze::set_frozen(paths::resolve("thaw", self.as_module(), path)?, false);
+        Ok(())
+    }
+
+    /// A deep copy: the same names and values, and variables of its own. What is shared within the module is shared
+    /// within the copy; closures are shared with the original.
+    ///
+    /// # Errors
+    /// The module holds itself through an `Arc`.
+    fn duplicate(&self) -> Result<Self>
+    where
+        Self: Sized,
+    {
+        let mut copies = Copies::default();
+        let copy = self.copy(&mut copies);
+        if copies.met_a_cycle() {
+            let cure = "break the cycle before";
+            return Err(Error::usage("duplicate", format!("{self:?} holds itself through an Arc"), cure));
+        }
+        Ok(copy)
+    }
+
+    /// Takes the values of all variables of another module, by path. Variables that do not exist yet take them when
+    /// they are made.
+    ///
+    /// # Errors
+    /// The paths, shapes or dtypes of the two differ; all differences are listed, and nothing was copied.
+    fn copy_weights_from(&self, other: &dyn Module) -> Result<()> {
+        weights::copy(other, self.as_module())
+    }
+}
+
+/// The calls of a module that is held by a pointer.
+macro_rules! module_through_pointer {
+    ($($generics:ident)? ; $pointer:ty) => {
+        impl$(<$generics: Module + 'static>)? Module for $pointer {
+            fn scope(&self) -> &Scope {
+                (**self).scope()
+            }
+
+            fn visit<'a>(&'a self, edges: &mut Edges<'a>) {
+                (**self).visit(edges);
+            }
+
+            fn materialise(&self) -> Result<()> {
+                (**self).materialise()
+            }
+
+            fn allows_empty_variables(&self) -> bool {
+                (**self).allows_empty_variables()
+            }
+
+            fn kind(&self) -> &'static str {
+                (**self).kind()
+            }
+        }
+    };
+}
+
+module_through_pointer!(M; Arc<M>);
+module_through_pointer!(; Arc<dyn Module>);
+module_through_pointer!(; Box<dyn Module>);

@@ -1,0 +1,127 @@
+//! Paths of variables: the names of the parts that lead to them, `_layers/0/w`.
+
+use std::collections::VecDeque;
+
+use super::collect::{Seen, parts};
+use super::visit::{Edges, Node};
+use super::waiting::join;
+use super::Module;
+use crate::error::{Error, Result};
+use crate::variable::Variable;
+
+/// The variables below `root`, each once, under the shortest path that leads to it; of equally short ones the path that
+/// comes first in the order of declaration.
+pub(crate) fn named_variables(root: &dyn Module) -> Result<Vec<(String, Variable)>> {
+    walk(root, true)
+}
+
+/// As [`named_variables`], without making those that need no input.
+///
+/// # Errors
+/// None.
+pub(crate) fn existing_variables(root: &dyn Module) -> Result<Vec<(String, Variable)>> {
+    walk(root, false)
+}
+
+fn walk(root: &dyn Module, materialise: bool) -> Result<Vec<(String, Variable)>> {
+    let mut seen = Seen::default();
+    seen.is_new_module(root);
+    let mut found = Vec::new();
+    let mut next = VecDeque::from([(String::new(), Node::Module(root))]);
+    while let Some((path, node)) = next.pop_front() {
+        let edges = match node {
+            Node::Module(module) => {
+                if materialise {
+                    module.materialise()?;
+                }
+                parts(module)
+            }
+            Node::Group(edges) | Node::Growing(edges, _) => edges,
+            _ => continue,
+        };
+        for edge in edges {
+            let path = join(&path, edge.name);
+            match edge.node {
+                Node::Variable(variable) if seen.is_new_variable(variable) => found.push((path, variable.clone())),
+                Node::Module(module) if !seen.is_new_module(module) => {}
+                node => next.push_back((path, node)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a path leads to. The empty path leads to the module itself.
+///
+/// # Errors
+/// Nothing has that path; the names that come near it are listed.
+pub(crate) fn resolve<'a>(op: &'static str, root: &'a dyn Module, path: &str) -> Result<Node<'a>> {
+    let mut node = Node::Module(root);
+    let mut so_far = String::new();
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let edges = match node {
+            Node::Module(module) => parts(module),
+            Node::Group(edges) | Node::Growing(edges, _) => edges,
+            Node::Empty(_) => {
+                let cure = "call the module once before, or name the part as a whole";
+                return Err(Error::usage(op, format!("{so_far:?} is not made yet, so it has no {name:?}"), cure));
+            }
+            _ => Edges::new(),
+        };
+        let mut names = Vec::new();
+        let mut found = None;
+        for edge in edges {
+            let candidate = edge.name.to_string();
+            if candidate == name {
+                found = Some(edge.node);
+                break;
+            }
+            names.push(candidate);
+        }
+        node = found.ok_or_else(|| unknown(op, path, &so_far, name, names))?;
+        so_far = join(&so_far, name);
+    }
+    Ok(node)
+}
+
+fn unknown(op: &'static str, path: &str, so_far: &str, name: &str, mut names: Vec<String>) -> Error {
+    const SHOWN: usize = 8;
+    names.sort_by_cached_key(|candidate| distance(name, candidate));
+    let place = if so_far.is_empty() { "the module".to_owned() } else { format!("{so_far:?}") };
+    let expected = if names.is_empty() {
+        format!("a shorter path: {place} has no parts")
+    } else {
+        let more = if names.len() > SHOWN { ", ..." } else { "" };
+        names.truncate(SHOWN);
+        format!("a part of {place}: {}{more}", names.join(", "))
+    };
+    Error::argument(op, "path", format!("{path:?}"), expected)
+}
+
+/// Edits that turn one word into the other: insertions, removals and replacements of one character.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &cb) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(ca != cb);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("encodr", "encoder"), 1);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}
