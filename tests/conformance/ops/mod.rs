@@ -1,6 +1,7 @@
 //! The `ops` family: the reference's tensor operations by name.
 
 mod arithmetic;
+mod convolution;
 mod linear;
 mod reductions;
 mod shape;
@@ -15,7 +16,7 @@ use crate::{Outcome, Outputs, gradients};
 type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
 
 /// All operations that are built.
-const OPS: &[&[(&str, Op)]] = &[arithmetic::OPS, linear::OPS, reductions::OPS, shape::OPS];
+const OPS: &[&[(&str, Op)]] = &[arithmetic::OPS, convolution::OPS, linear::OPS, reductions::OPS, shape::OPS];
 
 /// Step functions: the reference gives no gradient, we give zeros.
 const STEPS: &[&str] = &["floor", "ceil", "round"];
