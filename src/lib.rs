@@ -2,10 +2,12 @@
 
 pub mod autodiff;
 mod codec;
+pub mod data;
 mod dtype;
 mod error;
 pub(crate) mod kernels;
 pub mod ops;
+pub mod random;
 mod tensor;
 mod variable;
 

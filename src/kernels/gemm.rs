@@ -5,6 +5,7 @@ use super::pack::pack_panel;
 use super::parallel::{SendPtr, for_each, for_each_chunk_mut};
 pub(crate) use super::real::Real;
 use super::scratch::with_scratch;
+use super::simd::vectorized;
 
 /// Multiplications below which a chunk is not worth handing to another thread: 5 to 10 microseconds of work.
 pub(super) const CHUNK_WORK: usize = 1 << 18;
@@ -196,21 +197,26 @@ unsafe fn split<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], start:
             // SAFETY: `part` is a whole matrix like `c`.
             unsafe { tile(a, b, part.as_mut_ptr(), n, Start::Zero) };
         });
+        match start {
+            Start::Accumulate => {}
+            Start::Zero => c.fill(T::zero()),
+            Start::Bias(bias) => {
+                // SAFETY: the caller's promise: a bias has `n` elements.
+                let bias = unsafe { std::slice::from_raw_parts(bias, n) };
+                c.chunks_exact_mut(n).for_each(|c| c.copy_from_slice(bias));
+            }
+        }
         let size = c.len();
-        pulp::Arch::new().dispatch(|| {
-            match start {
-                Start::Accumulate => {}
-                Start::Zero => c.fill(T::zero()),
-                Start::Bias(bias) => {
-                    // SAFETY: the caller's promise: a bias has `n` elements.
-                    let bias = unsafe { std::slice::from_raw_parts(bias, n) };
-                    c.chunks_exact_mut(n).for_each(|c| c.copy_from_slice(bias));
+        vectorized(
+            #[inline(always)]
+            || {
+                for part in parts.chunks_exact(size) {
+                    for (c, &x) in c.iter_mut().zip(part) {
+                        *c = *c + x;
+                    }
                 }
-            }
-            for part in parts.chunks_exact(size) {
-                c.iter_mut().zip(part).for_each(|(c, &x)| *c = *c + x);
-            }
-        });
+            },
+        );
     });
 }
 

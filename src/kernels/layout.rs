@@ -37,13 +37,6 @@ impl<'a, T> View<'a, T> {
         Self { data, offset, shape, strides, len, dense }
     }
 
-    pub(crate) fn data(self) -> &'a [T] {
-        self.data
-    }
-    pub(crate) fn offset(self) -> usize {
-        self.offset
-    }
-
     /// Number of elements, repeats counted.
     pub(crate) fn len(self) -> usize {
         self.len

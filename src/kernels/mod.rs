@@ -1,13 +1,20 @@
 //! Plain loops over slices: no tape, no tensors.
 
+pub(crate) mod blocks;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
+pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod layout;
 mod micro;
 mod pack;
 pub mod parallel;
 pub(crate) mod plain_gemm;
+pub(crate) mod pool;
 mod real;
+pub(crate) mod quantile;
+pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod scatter;
 mod scratch;
+pub(crate) mod simd;

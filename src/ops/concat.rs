@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::{Element, for_dtype};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise;
+use crate::kernels::scatter::scatter;
 use crate::tensor::{Shape, Strides, Tensor, resolve_axis, take};
 
 use super::apply_many;
@@ -28,7 +28,7 @@ impl Concat {
         for i in 0..inputs.len() {
             let x = inputs.get(i)?.to_contiguous();
             let source = x.as_slice::<T>()?.unwrap_or(&[]);
-            elementwise::scatter(source, &mut data, at * strides[self.axis] as usize, x.shape(), &strides);
+            scatter(source, &mut data, at * strides[self.axis] as usize, x.shape(), &strides);
             at += x.shape()[self.axis];
         }
         Ok(Tensor::from_taken(data, shape))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::{Element, for_dtype};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise;
+use crate::kernels::scatter::scatter;
 use crate::tensor::{Shape, Strides, Tensor};
 
 use super::apply;
@@ -166,7 +166,7 @@ fn write_into<T: Element>(mut y: Tensor, slice: &StridedSlice, x: &Tensor) -> Re
     drop(target);
     let source = x.to_contiguous();
     let source = source.as_slice::<T>()?.unwrap_or(&[]);
-    elementwise::scatter(source, y.make_mut::<T>()?, offset, &shape, &strides);
+    scatter(source, y.make_mut::<T>()?, offset, &shape, &strides);
     Ok(y)
 }
 

@@ -5,6 +5,7 @@ use crate::kernels::gemm::{CHUNK_WORK, Real};
 use crate::kernels::micro::{Panel, Rows, Start, panel_width};
 use crate::kernels::parallel::{SendPtr, for_each, for_each_chunk_mut};
 use crate::kernels::scratch::with_scratch;
+use crate::kernels::simd::vectorized;
 
 /// Bytes of `x` and of `dy` that a tile reads: both stay in the first-level cache.
 const WINDOW_BYTES: usize = 24 << 10;
@@ -74,12 +75,14 @@ fn dw_rows(plan: &Plan) -> usize {
 
 /// `y = sum of parts[i * part + offset..]` over all parts, in their order.
 fn add_parts<T: Real>(parts: &[T], part: usize, offset: usize, y: &mut [T]) {
-    pulp::Arch::new().dispatch(
+    vectorized(
         #[inline(always)]
         || {
             y.fill(T::zero());
             for part in parts.chunks_exact(part) {
-                y.iter_mut().zip(&part[offset..]).for_each(|(y, &x)| *y = *y + x);
+                for (y, &x) in y.iter_mut().zip(&part[offset..]) {
+                    *y = *y + x;
+                }
             }
         },
     );
@@ -175,16 +178,20 @@ fn add_columns<'a, T: Real>(
     sum: &mut [T],
     db: &mut [T],
 ) {
-    pulp::Arch::new().dispatch(
+    vectorized(
         #[inline(always)]
         || {
             sum.fill(T::zero());
             for line in lines {
                 for row in line.chunks(stride) {
-                    sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum = *sum + x);
+                    for (sum, &x) in sum.iter_mut().zip(row) {
+                        *sum = *sum + x;
+                    }
                 }
             }
-            db.iter_mut().zip(&*sum).for_each(|(db, &x)| *db = *db + x);
+            for (db, &x) in db.iter_mut().zip(&*sum) {
+                *db = *db + x;
+            }
         },
     );
 }
