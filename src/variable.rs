@@ -1,5 +1,9 @@
 //! Variables: named, shared, mutable tensors.
 
+mod create;
+pub(crate) mod dry;
+pub(crate) mod waiting;
+
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Sub};
@@ -158,6 +162,9 @@ impl Variable {
     /// `value` has another shape or dtype; the variable stays as it is.
     pub fn assign(&self, value: &Tensor) -> Result<()> {
         self.check("assign", value)?;
+        if dry::writes_are_suspended() {
+            return Ok(());
+        }
         // The old value is dropped after the lock: its memory may go to a cache, never to user code in between.
         let fresh = value.fresh();
         let old = std::mem::replace(&mut *self.inner.value.write().unwrap_or_else(|e| e.into_inner()), fresh);
@@ -193,6 +200,9 @@ impl Variable {
 
     /// Changes the value under its lock; `f` checks everything before it writes.
     pub(crate) fn modify(&self, f: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
+        if dry::writes_are_suspended() {
+            return Ok(());
+        }
         let mut value = self.inner.value.write().unwrap_or_else(|e| e.into_inner());
         f(&mut value)?;
         // A handle read earlier keeps its value, so the new one is another value to a tape.

@@ -9,6 +9,7 @@ pub(crate) mod layout;
 mod micro;
 mod pack;
 pub mod parallel;
+pub(crate) mod qr;
 pub(crate) mod plain_gemm;
 pub(crate) mod pool;
 mod real;

@@ -4,9 +4,9 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::Module;
 use super::forward::Forward;
 use super::visit::Visit;
-use super::Module;
 use crate::scope::{Scope, ScopeCopies};
 use crate::variable::Variable;
 

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
+use super::Module;
 use super::collect::parts;
 use super::paths::existing_variables;
 use super::state::State;
 use super::visit::{Edges, Node};
 use super::waiting::{Waiting, Waits, join};
-use super::Module;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -100,7 +100,8 @@ impl<'a> Plan<'a> {
         let given: HashSet<u64> = self.assign.iter().map(|(variable, _)| variable.id()).collect();
         let waiting: HashSet<&String> = self.waiting.iter().collect();
         let missing = existing_variables(module)?.into_iter();
-        let missing = missing.filter(|(path, variable)| !given.contains(&variable.id()) && !waiting.contains(path));
+        let missing =
+            missing.filter(|(path, variable)| !given.contains(&variable.id()) && !waiting.contains(path));
         Ok(missing.map(|(path, _)| path).collect())
     }
 
@@ -144,7 +145,7 @@ impl<'a> Plan<'a> {
             module.materialise()?;
         }
         for (variable, value) in self.assign {
-            variable.assign(value)?;
+            variable.assign(&value)?;
         }
         Ok(())
     }
@@ -167,7 +168,12 @@ pub(crate) fn tree(op: &'static str, values: impl IntoIterator<Item = (String, W
     let mut tree = Waiting::tree();
     for (path, value) in values {
         if !tree.insert(&path, value) {
-            return Err(Error::argument(op, "path", format!("{path:?}"), "each path once, and none through a value"));
+            return Err(Error::argument(
+                op,
+                "path",
+                format!("{path:?}"),
+                "each path once, and none through a value",
+            ));
         }
     }
     Ok(tree)

@@ -84,7 +84,8 @@ impl<T> List<T> {
     fn append(&self, item: T) -> &T {
         let index = self.len();
         let (chunk, place) = place(index);
-        let slots = self.chunks[chunk].get_or_init(|| (0..1usize << chunk).map(|_| OnceLock::new()).collect());
+        let slots =
+            self.chunks[chunk].get_or_init(|| (0..1usize << chunk).map(|_| OnceLock::new()).collect());
         let item = slots[place].get_or_init(|| item);
         self.len.store(index + 1, Ordering::Release);
         item

@@ -79,7 +79,10 @@ impl<T: Visit> Once<T> {
 }
 
 /// Makes a part that takes what waits for it.
-pub(crate) fn make_expecting<T: Visit>(waiting: Option<Waiting>, init: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn make_expecting<T: Visit>(
+    waiting: Option<Waiting>,
+    init: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     match waiting {
         Some(Waiting::Value(value)) => {
             let (made, left) = waiting::with(Some(value), init);

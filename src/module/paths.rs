@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use super::Module;
 use super::collect::{Seen, parts};
 use super::visit::{Edges, Node};
 use super::waiting::join;
-use super::Module;
 use crate::error::{Error, Result};
 use crate::variable::Variable;
 
@@ -42,7 +42,9 @@ fn walk(root: &dyn Module, materialise: bool) -> Result<Vec<(String, Variable)>>
         for edge in edges {
             let path = join(&path, edge.name);
             match edge.node {
-                Node::Variable(variable) if seen.is_new_variable(variable) => found.push((path, variable.clone())),
+                Node::Variable(variable) if seen.is_new_variable(variable) => {
+                    found.push((path, variable.clone()))
+                }
                 Node::Module(module) if !seen.is_new_module(module) => {}
                 node => next.push_back((path, node)),
             }
@@ -64,7 +66,11 @@ pub(crate) fn resolve<'a>(op: &'static str, root: &'a dyn Module, path: &str) ->
             Node::Group(edges) | Node::Growing(edges, _) => edges,
             Node::Empty(_) => {
                 let cure = "call the module once before, or name the part as a whole";
-                return Err(Error::usage(op, format!("{so_far:?} is not made yet, so it has no {name:?}"), cure));
+                return Err(Error::usage(
+                    op,
+                    format!("{so_far:?} is not made yet, so it has no {name:?}"),
+                    cure,
+                ));
             }
             _ => Edges::new(),
         };

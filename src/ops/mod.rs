@@ -4,6 +4,7 @@ mod arithmetic;
 mod broadcast;
 mod cast;
 mod concat;
+pub(crate) mod cost;
 mod conv;
 mod gradient;
 mod linear;

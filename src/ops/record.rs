@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::error::Result;
 use crate::tensor::{Shape, Tensor, ValueId, thread_tag};
 
+use super::cost;
 use super::op::{Computed, Input, Inputs, Mask, Op, Outputs, Saved, Saves};
 
 /// Position of a tracked value in the list of values.
@@ -244,6 +245,9 @@ impl Recorder {
 /// Runs an op and records it if a tape tracks one of its inputs.
 pub(crate) fn run<O: Op>(op: O, inputs: &mut [Option<Input<'_>>]) -> Result<Outputs> {
     if !is_recording() {
+        if cost::is_counting() {
+            return cost::run(&op, inputs);
+        }
         return Ok(op.forward(&mut Inputs::new(inputs))?.outputs);
     }
     let (outputs, record) = run_recording(&op, inputs)?;
