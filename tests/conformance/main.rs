@@ -7,8 +7,11 @@ mod args;
 mod case;
 mod check;
 mod gradients;
+mod initializers;
+mod modules;
 mod ops;
 mod report;
+mod values;
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,8 +38,11 @@ pub fn problem(text: impl Into<String>) -> Box<dyn Error> {
 
 /// Runs a case, or returns false if its family is not built.
 fn run(check: &Check<'_>) -> Outcome<bool> {
-    match check.case.mode.as_str() {
-        "op" => ops::run(check),
+    let case = check.case;
+    match (case.group(), case.mode.as_str()) {
+        (_, "op") => ops::run(check),
+        (_, "call" | "script") => modules::run(check),
+        ("initializers", _) => initializers::run(check),
         _ => Ok(false),
     }
 }

@@ -1,7 +1,7 @@
 //! How variables start out.
 
-use couplet::Tensor;
 use couplet::random::{self, Generator};
+use couplet::{Spec, Tensor, build_with};
 
 use super::{Inputs, Subject, perform, variables};
 use crate::Outcome;
@@ -12,13 +12,13 @@ use crate::check::{Check, Tolerance, compare, floats};
 const ENOUGH: usize = 2000;
 
 /// How far a moment may lie from its expectation, in standard errors.
-const SIGMAS: f64 = 4.5;
+pub const SIGMAS: f64 = 4.5;
 
 /// Builds the module anew until there are numbers enough, and compares how its variables start with the case.
 pub fn check(check: &Check<'_>, build: &dyn Fn() -> Outcome<Box<dyn Subject>>) -> Outcome {
     let case = check.case;
     let mut drawn: Vec<Vec<f64>> = vec![Vec::new(); case.variables.len()];
-    random::with(&Generator::seed(20241), || {
+    random::with(&Generator::seed(20241), || -> Outcome {
         for round in 0..ENOUGH {
             let start = start(case, &*build()?)?;
             for ((want, got), drawn) in case.variables.iter().zip(start).zip(&mut drawn) {
@@ -28,8 +28,6 @@ pub fn check(check: &Check<'_>, build: &dyn Fn() -> Outcome<Box<dyn Subject>>) -
                         continue;
                     }
                     _ if round > 0 => continue,
-                    // The call of a case changes counters and averages.
-                    _ if case.stateful && !want.trainable => continue,
                     None => continue,
                     Some(Init::Constant { constant }) => vec![*constant; got.size()],
                     Some(Init::Values { values }) => values.clone(),
@@ -55,18 +53,23 @@ pub fn check(check: &Check<'_>, build: &dyn Fn() -> Outcome<Box<dyn Subject>>) -
     Ok(())
 }
 
-/// The values of the variables of a module after its first call.
+/// The values that the variables of a module are made with.
 fn start(case: &Case, subject: &dyn Subject) -> Outcome<Vec<Tensor>> {
-    let inputs = Inputs {
-        positional: case.inputs.iter().map(|x| case.array(&format!("in/{x}")).cloned()).collect::<Outcome<_>>()?,
-        keyword: case
-            .kw_inputs
-            .iter()
-            .map(|x| Ok((x.clone(), case.array(&format!("in/{x}"))?.clone())))
-            .collect::<Outcome<_>>()?,
-    };
-    perform(case, subject, inputs)?;
+    let specs: Vec<Spec> = case
+        .inputs()?
+        .iter()
+        .map(|(_, x)| Spec::from(x.shape().iter().map(|&dim| Some(dim)).collect::<Vec<_>>()).with_dtype(x.dtype()))
+        .collect();
+    let call = |x: &[Tensor]| Ok(perform(case, subject, Inputs::of(case, x)));
+    build_with(&specs, call)??;
     Ok(variables(subject.module())?.into_iter().map(|(_, variable)| variable.value()).collect())
+}
+
+/// Mean and standard deviation.
+pub fn moments(drawn: &[f64]) -> (f64, f64) {
+    let n = drawn.len() as f64;
+    let mean = drawn.iter().sum::<f64>() / n;
+    (mean, (drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt())
 }
 
 /// Whether numbers may come from a distribution: its bounds, mean and standard deviation.
@@ -91,11 +94,10 @@ pub fn follows(drawn: &[f64], distribution: Distribution) -> Result<(), String> 
         return Err(format!("{x} is out of bounds"));
     }
     let n = drawn.len() as f64;
-    let got_mean = drawn.iter().sum::<f64>() / n;
+    let (got_mean, got_stddev) = moments(drawn);
     if (got_mean - mean).abs() > SIGMAS * stddev / n.sqrt() + 1e-12 {
         return Err(format!("the mean of {n} numbers is {got_mean}, expected {mean}"));
     }
-    let got_stddev = (drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
     if (got_stddev / stddev - 1.0).abs() > SIGMAS / (2.0 * n).sqrt() {
         return Err(format!("the deviation of {n} numbers is {got_stddev}, expected {stddev}"));
     }

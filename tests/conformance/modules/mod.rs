@@ -1,9 +1,8 @@
 //! Modules of the reference: construction, variables, calls and scripts.
 
 mod donor;
-mod initial;
+pub mod initial;
 mod layers;
-mod values;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -55,6 +54,15 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Those of a case: first the positional ones, then those by keyword.
+    pub fn of(case: &Case, x: &[Tensor]) -> Self {
+        let (positional, keyword) = x.split_at(case.inputs.len());
+        Inputs {
+            positional: positional.iter().cloned().collect(),
+            keyword: case.kw_inputs.iter().cloned().zip(keyword.iter().cloned()).collect(),
+        }
+    }
+
     /// The next tensor by position.
     pub fn next(&mut self) -> Outcome<Tensor> {
         self.positional.pop_front().ok_or_else(|| problem("an input is missing"))
@@ -101,11 +109,7 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let inputs = case.inputs()?;
     random::with(&generator, || {
         gradients::compare(check, &inputs, || variables(subject.module()), false, |x| {
-            let inputs = Inputs {
-                positional: x[..case.inputs.len()].iter().cloned().collect(),
-                keyword: case.kw_inputs.iter().cloned().zip(x[case.inputs.len()..].iter().cloned()).collect(),
-            };
-            perform(case, &*subject, inputs)
+            perform(case, &*subject, Inputs::of(case, x))
         })
     })?;
     if !subject.draws() {
