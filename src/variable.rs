@@ -1,7 +1,6 @@
 //! Variables: named, shared, mutable tensors.
 
 mod create;
-pub(crate) mod dry;
 pub(crate) mod waiting;
 
 use std::cell::Cell;
@@ -10,6 +9,7 @@ use std::ops::{Add, Div, Mul, Sub};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
+use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::zip_inplace;
@@ -162,7 +162,7 @@ impl Variable {
     /// `value` has another shape or dtype; the variable stays as it is.
     pub fn assign(&self, value: &Tensor) -> Result<()> {
         self.check("assign", value)?;
-        if dry::writes_are_suspended() {
+        if dry::is_on() {
             return Ok(());
         }
         // The old value is dropped after the lock: its memory may go to a cache, never to user code in between.
@@ -200,7 +200,7 @@ impl Variable {
 
     /// Changes the value under its lock; `f` checks everything before it writes.
     pub(crate) fn modify(&self, f: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
-        if dry::writes_are_suspended() {
+        if dry::is_on() {
             return Ok(());
         }
         let mut value = self.inner.value.write().unwrap_or_else(|e| e.into_inner());

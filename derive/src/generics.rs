@@ -42,12 +42,12 @@ impl Visit<'_> for Used {
     }
 
     fn visit_type(&mut self, ty: &Type) {
-        if let Type::Path(path) = ty {
-            if let Some(first) = path.path.segments.first().filter(|_| path.qself.is_none()) {
-                if self.parameters.contains(&first.ident) {
-                    self.found.insert(first.ident.clone());
-                }
-            }
+        if let Type::Path(path) = ty
+            && path.qself.is_none()
+            && let Some(first) = path.path.segments.first()
+            && self.parameters.contains(&first.ident)
+        {
+            self.found.insert(first.ident.clone());
         }
         visit::visit_type(self, ty);
     }

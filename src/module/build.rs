@@ -4,15 +4,16 @@ use super::forward::Forward;
 use super::spec::Spec;
 use super::summary::evaluate_copies;
 use crate::autodiff::no_grad;
+use crate::dry;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::variable::dry;
 
 /// Size taken for open dims: one that does not broadcast.
 const OPEN: usize = 2;
 
 /// Makes the variables of a module for inputs like `input`, and returns what it will return; a dim given as `None` may
-/// take any size. Nothing else happens: counters and moving averages stay as they start.
+/// take any size. Nothing else happens: counters and moving averages stay
+/// as they start, and only initialisers draw.
 ///
 /// ```
 /// # use couplet::{Forward, Module, Result, Scope, Tensor, build, scoped};
@@ -46,5 +47,5 @@ pub fn build(module: &(impl Forward + ?Sized), input: impl Into<Spec>) -> Result
 /// Those of `call`; what it made until then stays.
 pub fn build_with<R>(inputs: &[Spec], call: impl FnOnce(&[Tensor]) -> Result<R>) -> Result<R> {
     let zeros: Vec<Tensor> = inputs.iter().map(|input| input.zeros(OPEN)).collect::<Result<_>>()?;
-    no_grad(|| dry::without_writes(|| call(&zeros)))
+    no_grad(|| dry::dry(|| call(&zeros)))
 }

@@ -101,7 +101,7 @@ impl<T: Visit> List<T> {
         let _held = self.gate.hold()?;
         self.add(|waiting| {
             if let Some(waiting) = waiting {
-                fill::fill_part(item.node(), waiting)?;
+                fill::fill_part(&item, waiting)?;
             }
             Ok(item)
         })?;

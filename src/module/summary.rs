@@ -11,8 +11,9 @@ use super::table::table;
 use super::visit::{Edges, Node};
 use super::waiting::join;
 use crate::autodiff::no_grad;
+use crate::dry;
 use crate::error::{Error, Result};
-use crate::variable::{Variable, dry};
+use crate::variable::Variable;
 
 /// What [`summary`] found, one row a module. It prints as a table.
 #[derive(Debug, Clone)]

@@ -18,7 +18,7 @@ pub(crate) fn copy(from: &dyn Module, to: &dyn Module) -> Result<()> {
     let plan = Plan::new(Node::Module(to), values);
     let mut problems = plan.mismatched.clone();
     problems.extend(plan.unused.iter().map(|path| format!("{path}: only the source has it")));
-    problems.extend(plan.missing(to)?.iter().map(|path| format!("{path}: only the target has it")));
+    problems.extend(plan.missing(to).iter().map(|path| format!("{path}: only the target has it")));
     if !problems.is_empty() {
         return Err(Error::usage(OP, problems.join("; "), "give two modules of the same structure"));
     }

@@ -1,7 +1,7 @@
 //! Variables made before the first input.
 
 use super::*;
-use crate::{Spec, build, build_with};
+use crate::{Spec, build, build_with, random};
 
 #[test]
 fn building_makes_the_variables_and_nothing_else() {
@@ -11,6 +11,21 @@ fn building_makes_the_variables_and_nothing_else() {
     let variables = affine.variables().unwrap();
     assert_eq!(names(&variables), ["affine/b", "affine/calls", "affine/w"]);
     assert_eq!(variables.iter().map(value).collect::<Vec<_>>(), [vec![1.0; 2], vec![0.0], vec![1.0; 6]]);
+}
+
+#[test]
+fn building_draws_for_initialisers_alone() {
+    let layer = |x: &Tensor| x + random::current().normal(x.shape().clone(), 0.0, 1.0, x.dtype())?;
+    let generator = random::Generator::seed(1);
+    random::with(&generator, || build(&layer, [None, Some(3)]).unwrap());
+    assert_eq!(generator.state(), random::Generator::seed(1).state());
+    let draw = || random::current().normal([4], 0.0, 1.0, DType::F32);
+    let made = |run: &dyn Fn() -> Result<Variable>| value(&random::with(&generator, run).unwrap());
+    let create = || Variable::create("v", &Shape::from([4]), DType::F32, true, draw);
+    let first = made(&|| build_with(&[], |_| create()));
+    assert_ne!(made(&create), first);
+    generator.restore(random::Generator::seed(1).state());
+    assert_eq!(made(&create), first);
 }
 
 #[test]

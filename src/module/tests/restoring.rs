@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::module::fill::{Plan, tree};
-use crate::{Deferred, List, Node, Waiting};
+use crate::{Deferred, List, Node, Waiting, random};
 
 #[derive(Module)]
 struct Net {
@@ -92,7 +92,7 @@ fn values_go_into_parts_that_exist() {
     call(&net).unwrap();
     let plan = Plan::new(Node::Module(&net), values(&PATHS));
     assert_eq!((plan.waiting.len(), plan.taken.len(), plan.unused.len()), (0, 12, 0));
-    assert!(plan.missing(&net).unwrap().is_empty());
+    assert!(plan.missing(&net).is_empty());
     plan.apply("restore").unwrap();
     assert_restored(&net);
 }
@@ -166,4 +166,66 @@ fn plain_state_is_restored_or_left_as_it_was() {
     assert!(net.words.lock().unwrap().is_empty());
     Plan::new(Node::Module(&net), state(bytes)).apply("restore").unwrap();
     assert_eq!(*net.words.lock().unwrap(), ["the"]);
+}
+
+/// A variable whose initialiser draws.
+fn drawn(name: &str) -> Result<Variable> {
+    let shape = Shape::from([3]);
+    let draw = || random::current().normal(shape.clone(), 0.0, 1.0, DType::F32);
+    Variable::create(name, &shape, DType::F32, true, draw)
+}
+
+#[derive(Module)]
+struct Noisy {
+    scope: Scope,
+    lazy: Once<Variable>,
+    eager: Once<(Variable, Variable)>,
+    list: List<Variable>,
+}
+
+#[scoped]
+impl Noisy {
+    fn call(&self) -> Result<()> {
+        self.lazy.get_or_init(|| drawn("lazy"))?;
+        self.eager.get_or_init(|| Ok((drawn("a")?, drawn("b")?)))?;
+        self.list.get_or_push_with(0, || drawn("l")).map(drop)
+    }
+}
+
+fn noisy() -> Noisy {
+    Noisy { scope: Scope::new("noisy"), lazy: Once::new(), eager: Once::new(), list: List::new() }
+}
+
+#[test]
+fn nothing_is_drawn_for_values_that_wait() {
+    let generator = random::Generator::seed(3);
+    random::with(&generator, || {
+        let net = noisy();
+        let paths: [(&str, &[usize]); 4] =
+            [("lazy", &[3]), ("eager/0", &[3]), ("eager/1", &[3]), ("list/0", &[3])];
+        Plan::new(Node::Module(&net), values(&paths)).apply("restore").unwrap();
+        let before = generator.state();
+        net.call().unwrap();
+        assert_eq!(generator.state(), before);
+        assert!(net.variables().unwrap().iter().all(|variable| value(variable)[0] >= 10.0));
+    });
+}
+
+#[test]
+fn a_part_restored_in_part_draws_the_rest() {
+    let fresh = random::with(&random::Generator::seed(3), || {
+        let net = noisy();
+        net.call().unwrap();
+        net
+    });
+    let generator = random::Generator::seed(3);
+    random::with(&generator, || {
+        let net = noisy();
+        Plan::new(Node::Module(&net), values(&[("eager/0", &[3])])).apply("restore").unwrap();
+        net.call().unwrap();
+        assert_eq!(value(&net.eager.get().unwrap().0), [10.0; 3]);
+        for (restored, fresh) in net.variables().unwrap().iter().zip(fresh.variables().unwrap()).skip(1) {
+            assert_eq!(value(restored), value(&fresh));
+        }
+    });
 }

@@ -1,14 +1,14 @@
-//! Runs that only ask for shapes: variables are not written to.
+//! Runs that only ask for shapes: variables are not written to, generators do not move.
 
 use std::cell::Cell;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
-    /// Writes happen, initialisers run.
+    /// Everything happens.
     Real,
-    /// Writes are left out.
-    Suspended,
-    /// Writes are left out, and variables that are made start at zero without their initialiser.
+    /// Writes and draws are suspended; variables that are made start as they should.
+    Dry,
+    /// Writes and draws are suspended; variables that are made start at zero.
     Blank,
 }
 
@@ -16,14 +16,14 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Real) };
 }
 
-/// Whether assignments on this thread are left out.
+/// Whether assignments on this thread are left out, and draws leave their generators where they are.
 #[inline]
-pub(crate) fn writes_are_suspended() -> bool {
+pub(crate) fn is_on() -> bool {
     MODE.with(Cell::get) != Mode::Real
 }
 
 /// Whether variables made on this thread start at zero.
-pub(crate) fn initialisers_are_suspended() -> bool {
+pub(crate) fn is_blank() -> bool {
     MODE.with(Cell::get) == Mode::Blank
 }
 
@@ -38,25 +38,32 @@ fn run_in<R>(mode: Mode, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f` while assignments to variables are checked but left out. Variables that `f` makes start as they should.
-pub(crate) fn without_writes<R>(f: impl FnOnce() -> R) -> R {
-    run_in(Mode::Suspended, f)
+/// Runs `f` while assignments are checked but left out, and draws leave their generators where they are. Variables that
+/// `f` makes start as they should.
+pub(crate) fn dry<R>(f: impl FnOnce() -> R) -> R {
+    run_in(Mode::Dry, f)
 }
 
-/// As [`without_writes`], and variables that `f` makes start at zero, so that nothing is drawn.
+/// As [`dry`], and variables that `f` makes start at zero.
 pub(crate) fn blank<R>(f: impl FnOnce() -> R) -> R {
     run_in(Mode::Blank, f)
+}
+
+/// Runs an initialiser, whose draws count even in a dry run.
+pub(crate) fn initialising<R>(f: impl FnOnce() -> R) -> R {
+    run_in(Mode::Real, f)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Tensor, Variable};
+    use crate::random::Generator;
+    use crate::{DType, Tensor, Variable};
 
     #[test]
     fn a_dry_run_checks_assignments_but_leaves_them_out() {
         let v = Variable::from_tensor("v", Tensor::from([1.0f32]));
-        without_writes(|| {
+        dry(|| {
             v.assign(&Tensor::from([2.0f32])).unwrap();
             v.assign_add(&Tensor::from([2.0f32])).unwrap();
             assert!(v.assign(&Tensor::from([2.0f64])).is_err());
@@ -65,5 +72,15 @@ mod tests {
         assert!(std::panic::catch_unwind(|| blank(|| panic!("a panic of this test"))).is_err());
         v.assign(&Tensor::from([2.0f32])).unwrap();
         assert_eq!(v.value().item::<f32>().unwrap(), 2.0);
+    }
+
+    #[test]
+    fn a_dry_run_leaves_generators_where_they_are() {
+        let generator = Generator::seed(1);
+        let draw = || generator.normal([3], 0.0, 1.0, DType::F32).unwrap().to_vec::<f32>().unwrap();
+        let first = dry(draw);
+        assert_eq!(dry(draw), first);
+        assert_eq!(draw(), first);
+        assert_ne!(draw(), first);
     }
 }
