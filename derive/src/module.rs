@@ -114,7 +114,8 @@ fn derive_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
         match &variant.fields {
             Fields::Unnamed(list) if list.unnamed.len() == 1 => fields.extend(Field::list(&variant.fields)?),
             _ => {
-                let message = "a variant of a module holds one module: `Dense(Linear)`; other data derives `Visit`";
+                let message =
+                    "a variant of a module holds one module: `Dense(Linear)`; other data derives `Visit`";
                 return Err(Error::new_spanned(variant, message));
             }
         }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec;
 use crate::error::Result;
+use crate::random::Generator;
 
 /// State that a checkpoint holds although it is no variable: a position, a table of words, a counter.
 ///
@@ -69,6 +70,21 @@ impl<T: Serialize + DeserializeOwned + Clone + Send + Sync> State for RwLock<T> 
 
     fn copy_state(&self) -> Self {
         RwLock::new(self.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl State for Generator {
+    fn save(&self) -> Result<Vec<u8>> {
+        codec::encode(&self.state())
+    }
+
+    fn load(&self, bytes: &[u8]) -> Result<()> {
+        self.restore(codec::decode(bytes)?);
+        Ok(())
+    }
+
+    fn copy_state(&self) -> Self {
+        Generator::from_state(self.state())
     }
 }
 

@@ -12,6 +12,7 @@ use super::forward::Forward;
 use super::print::Description;
 use super::visit::{Edges, Name, Node, Visit};
 use crate::dtype::DType;
+use crate::random::Generator;
 use crate::scope::Scope;
 use crate::tensor::{Shape, Tensor};
 use crate::variable::Variable;
@@ -51,6 +52,16 @@ impl Visit for Variable {
 
     fn copy(&self, copies: &mut Copies) -> Self {
         copies.variable(self)
+    }
+}
+
+impl Visit for Generator {
+    fn node(&self) -> Node<'_> {
+        Node::State(self)
+    }
+
+    fn copy(&self, copies: &mut Copies) -> Self {
+        copies.generator(self)
     }
 }
 

@@ -5,6 +5,7 @@ mod broadcast;
 mod cast;
 mod concat;
 mod conv;
+pub(crate) mod cost;
 mod gradient;
 mod linear;
 mod matmul;
