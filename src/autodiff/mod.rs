@@ -1,7 +1,9 @@
 //! Automatic differentiation: tapes, gradients and their checks.
 
 mod backward;
+mod check;
 mod tape;
 
 pub use backward::Seed;
+pub use check::check_gradients;
 pub use tape::{GradientTape, Source, no_grad, value_and_grad};
