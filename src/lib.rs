@@ -1,20 +1,42 @@
 //! Eager neural networks on `ndarray`.
 
+// The derives write `::couplet::`, in this crate as in any other.
+extern crate self as couplet;
+
 pub mod autodiff;
 mod codec;
 pub mod data;
+mod dry;
 mod dtype;
 mod error;
+pub mod init;
 pub(crate) mod kernels;
+mod module;
+pub mod losses;
+pub mod metrics;
+pub mod nets;
+pub mod nn;
 pub mod ops;
+pub mod prelude;
 pub mod random;
+mod scope;
 mod tensor;
 mod variable;
 
 pub use autodiff::{GradientTape, Source, no_grad, value_and_grad};
+pub use couplet_derive::{Module, Visit, scoped};
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
 pub use kernels::parallel::{threads, with_threads};
 pub use ops::{Gradient, IndexedSlices, PadMode, Slice};
+#[doc(hidden)]
+pub use module::private as __private;
+pub use module::{
+    Constructed, Copies, Deferred, Description, DynForward, DynModule, Edge, Edges, Forward, Key, List,
+    Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
+    build_with, format_variables, log_variables, summary,
+};
+pub use scope::{Entered, Scope};
+pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;

@@ -1,11 +1,15 @@
 //! Variables: named, shared, mutable tensors.
 
+mod create;
+pub(crate) mod waiting;
+
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
+use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::zip_inplace;
@@ -158,6 +162,9 @@ impl Variable {
     /// `value` has another shape or dtype; the variable stays as it is.
     pub fn assign(&self, value: &Tensor) -> Result<()> {
         self.check("assign", value)?;
+        if dry::is_on() {
+            return Ok(());
+        }
         // The old value is dropped after the lock: its memory may go to a cache, never to user code in between.
         let fresh = value.fresh();
         let old = std::mem::replace(&mut *self.inner.value.write().unwrap_or_else(|e| e.into_inner()), fresh);
@@ -193,6 +200,9 @@ impl Variable {
 
     /// Changes the value under its lock; `f` checks everything before it writes.
     pub(crate) fn modify(&self, f: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
+        if dry::is_on() {
+            return Ok(());
+        }
         let mut value = self.inner.value.write().unwrap_or_else(|e| e.into_inner());
         f(&mut value)?;
         // A handle read earlier keeps its value, so the new one is another value to a tape.

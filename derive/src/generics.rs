@@ -10,7 +10,10 @@ use crate::fields::Field;
 /// Adds `Visit` to the parameters that fields are made of, and what every module needs to all of them.
 pub fn bounded<'a>(generics: &Generics, fields: impl IntoIterator<Item = &'a Field<'a>>) -> Generics {
     let mut generics = generics.clone();
-    let mut used = Used { parameters: generics.type_params().map(|p| p.ident.clone()).collect(), found: BTreeSet::new() };
+    let mut used = Used {
+        parameters: generics.type_params().map(|p| p.ident.clone()).collect(),
+        found: BTreeSet::new(),
+    };
     for field in fields.into_iter().filter(|field| !field.attributes.skip && !field.attributes.state) {
         used.visit_type(field.ty);
     }
@@ -39,12 +42,12 @@ impl Visit<'_> for Used {
     }
 
     fn visit_type(&mut self, ty: &Type) {
-        if let Type::Path(path) = ty {
-            if let Some(first) = path.path.segments.first().filter(|_| path.qself.is_none()) {
-                if self.parameters.contains(&first.ident) {
-                    self.found.insert(first.ident.clone());
-                }
-            }
+        if let Type::Path(path) = ty
+            && path.qself.is_none()
+            && let Some(first) = path.path.segments.first()
+            && self.parameters.contains(&first.ident)
+        {
+            self.found.insert(first.ident.clone());
         }
         visit::visit_type(self, ty);
     }

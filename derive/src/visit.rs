@@ -13,7 +13,12 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
         Data::Enum(data) if !data.variants.is_empty() => {
             data.variants.iter().map(Shape::of_variant).collect::<Result<_>>()?
         }
-        _ => return Err(Error::new_spanned(&input.ident, "`Visit` is derived for structs and enums with variants")),
+        _ => {
+            return Err(Error::new_spanned(
+                &input.ident,
+                "`Visit` is derived for structs and enums with variants",
+            ));
+        }
     };
     let generics = bounded(&input.generics, shapes.iter().flat_map(|shape| &shape.fields));
     let (generics, _, bounds) = generics.split_for_impl();

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::visit::{Edges, Node};
 use super::Module;
+use super::visit::{Edges, Node};
 use crate::error::{Error, Result};
 use crate::variable::Variable;
 
@@ -78,7 +78,8 @@ fn walk<'a>(root: &'a dyn Module, mut each: impl FnMut(&Own<'a>)) -> Result<()> 
 pub(crate) fn variables(root: &dyn Module, keep: impl Fn(&Variable) -> bool) -> Result<Vec<Variable>> {
     let mut found = Vec::new();
     walk(root, |own| {
-        found.extend(own.variables.iter().filter(|variable| keep(variable)).map(|&variable| variable.clone()));
+        found
+            .extend(own.variables.iter().filter(|variable| keep(variable)).map(|&variable| variable.clone()));
     })?;
     Ok(found)
 }
@@ -101,7 +102,11 @@ fn no_variables(root: &dyn Module, what: &'static str) -> Result<Error> {
     let frozen = all.iter().filter(|variable| variable.is_frozen()).count();
     if frozen > 0 {
         let cure = "thaw what is to be trained, e.g. module.thaw(\"\")?";
-        return Ok(Error::usage(what, format!("no variable of {root:?} is left to train: {frozen} are frozen"), cure));
+        return Ok(Error::usage(
+            what,
+            format!("no variable of {root:?} is left to train: {frozen} are frozen"),
+            cure,
+        ));
     }
     if !all.is_empty() {
         let cure = "ask for variables() instead, or mark the module with allow_empty_variables()";

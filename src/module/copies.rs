@@ -4,9 +4,10 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::Module;
 use super::forward::Forward;
 use super::visit::Visit;
-use super::Module;
+use crate::random::Generator;
 use crate::scope::{Scope, ScopeCopies};
 use crate::variable::Variable;
 
@@ -16,6 +17,8 @@ pub struct Copies {
     scopes: ScopeCopies,
     /// By identity of the original.
     variables: HashMap<u64, Variable>,
+    /// By place of the original's state.
+    generators: HashMap<usize, Generator>,
     /// By place and type of what an `Arc` holds; these places do not change while the copy is made.
     shared: HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>,
     under_way: HashSet<(usize, TypeId)>,
@@ -33,6 +36,13 @@ impl Copies {
     #[must_use]
     pub fn variable(&mut self, variable: &Variable) -> Variable {
         self.variables.entry(variable.id()).or_insert_with(|| variable.duplicate()).clone()
+    }
+
+    /// The copy of a generator: it continues like the original, on its own.
+    #[must_use]
+    pub fn generator(&mut self, generator: &Generator) -> Generator {
+        let copy = || Generator::from_state(generator.state());
+        self.generators.entry(generator.address()).or_insert_with(copy).clone()
     }
 
     /// The copy of what an `Arc` holds.

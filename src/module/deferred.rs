@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Module;
 use super::copies::Copies;
 use super::forward::Forward;
 use super::once::Once;
 use super::print::{Description, Printer};
 use super::visit::{Edges, Node, Visit};
-use super::Module;
 use crate::error::{Error, Result};
 use crate::scope::Scope;
 use crate::tensor::Tensor;

@@ -1,13 +1,13 @@
 //! Giving values to a module by path: to what exists at once, to the rest when it is made.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use super::Module;
 use super::collect::parts;
 use super::paths::existing_variables;
 use super::state::State;
-use super::visit::{Edges, Node};
+use super::visit::{Edges, Node, Visit};
 use super::waiting::{Waiting, Waits, join};
-use super::Module;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -80,9 +80,9 @@ impl<'a> Plan<'a> {
             }
         }
         if let Some(later) = later {
-            let (future, rest) = values.into_iter().partition(|(name, _)| name.parse::<usize>().is_ok());
+            let is_position = |(name, _): &(String, Waiting)| name.parse::<usize>().is_ok();
+            let (future, rest): (BTreeMap<_, _>, _) = values.into_iter().partition(is_position);
             values = rest;
-            let future: std::collections::BTreeMap<String, Waiting> = future;
             if !future.is_empty() {
                 self.add_waiting(later, Waiting::Tree(future), path);
             }
@@ -95,13 +95,19 @@ impl<'a> Plan<'a> {
         self.wait.push((later, values));
     }
 
+    /// Identities of the variables that are given a value at once.
+    fn given(&self) -> HashSet<u64> {
+        self.assign.iter().map(|(variable, _)| variable.id()).collect()
+    }
+
     /// Paths of variables below `module` that exist and are given no value.
-    pub(crate) fn missing(&self, module: &dyn Module) -> Result<Vec<String>> {
-        let given: HashSet<u64> = self.assign.iter().map(|(variable, _)| variable.id()).collect();
+    pub(crate) fn missing(&self, module: &dyn Module) -> Vec<String> {
+        let given = self.given();
         let waiting: HashSet<&String> = self.waiting.iter().collect();
-        let missing = existing_variables(module)?.into_iter();
-        let missing = missing.filter(|(path, variable)| !given.contains(&variable.id()) && !waiting.contains(path));
-        Ok(missing.map(|(path, _)| path).collect())
+        let existing = existing_variables(Node::Module(module)).into_iter();
+        let missing =
+            existing.filter(|(path, variable)| !given.contains(&variable.id()) && !waiting.contains(path));
+        missing.map(|(path, _)| path).collect()
     }
 
     /// Gives the values, and makes what modules make without an input.
@@ -144,19 +150,23 @@ impl<'a> Plan<'a> {
             module.materialise()?;
         }
         for (variable, value) in self.assign {
-            variable.assign(value)?;
+            variable.assign(&value)?;
         }
         Ok(())
     }
 }
 
 /// Gives values to a part that was made just now. Values that nothing takes are reported through `log`.
-pub(crate) fn fill_part(part: Node<'_>, values: Waiting) -> Result<()> {
-    let plan = Plan::new(part, values);
+///
+/// Returns whether all variables of the part got one.
+pub(crate) fn fill_part(part: &dyn Visit, values: Waiting) -> Result<bool> {
+    let plan = Plan::new(part.node(), values);
     for path in &plan.unused {
         log::warn!("the value restored for {path:?} found no owner when its module was made");
     }
-    plan.apply("restore")
+    let given = plan.given();
+    plan.apply("restore")?;
+    Ok(existing_variables(part.node()).iter().all(|(_, variable)| given.contains(&variable.id())))
 }
 
 /// The values of a list of paths as a tree.
@@ -167,7 +177,12 @@ pub(crate) fn tree(op: &'static str, values: impl IntoIterator<Item = (String, W
     let mut tree = Waiting::tree();
     for (path, value) in values {
         if !tree.insert(&path, value) {
-            return Err(Error::argument(op, "path", format!("{path:?}"), "each path once, and none through a value"));
+            return Err(Error::argument(
+                op,
+                "path",
+                format!("{path:?}"),
+                "each path once, and none through a value",
+            ));
         }
     }
     Ok(tree)

@@ -84,7 +84,8 @@ impl<T> List<T> {
     fn append(&self, item: T) -> &T {
         let index = self.len();
         let (chunk, place) = place(index);
-        let slots = self.chunks[chunk].get_or_init(|| (0..1usize << chunk).map(|_| OnceLock::new()).collect());
+        let slots =
+            self.chunks[chunk].get_or_init(|| (0..1usize << chunk).map(|_| OnceLock::new()).collect());
         let item = slots[place].get_or_init(|| item);
         self.len.store(index + 1, Ordering::Release);
         item
@@ -100,7 +101,7 @@ impl<T: Visit> List<T> {
         let _held = self.gate.hold()?;
         self.add(|waiting| {
             if let Some(waiting) = waiting {
-                fill::fill_part(item.node(), waiting)?;
+                fill::fill_part(&item, waiting)?;
             }
             Ok(item)
         })?;

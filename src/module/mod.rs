@@ -1,5 +1,6 @@
 //! Modules: their parts, their variables, their names.
 
+mod build;
 mod collect;
 mod copies;
 mod deferred;
@@ -13,7 +14,10 @@ mod paths;
 mod print;
 #[doc(hidden)]
 pub mod private;
+mod probe;
+mod spec;
 mod state;
+mod summary;
 mod table;
 mod visit;
 mod visit_std;
@@ -26,15 +30,16 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
+pub use build::{build, build_with};
 pub use copies::{Copies, DynForward, DynModule};
 pub use deferred::{Constructed, Deferred};
-pub(crate) use fill::Plan;
 pub use forward::Forward;
 pub use list::List;
 pub use once::Once;
 pub use print::{Description, Printer};
+pub use spec::Spec;
 pub use state::State;
-pub(crate) use table::table;
+pub use summary::{Summary, SummaryRow, summary};
 pub use table::{format_variables, log_variables};
 pub use visit::{Edge, Edges, Name, Node, Visit};
 pub use visit_std::Key;
@@ -201,6 +206,16 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
     /// The paths, shapes or dtypes of the two differ; all differences are listed, and nothing was copied.
     fn copy_weights_from(&self, other: &dyn Module) -> Result<()> {
         weights::copy(other, self.as_module())
+    }
+
+    /// Makes this module the moving average of another one, as target networks and averaged weights need it: each
+    /// variable becomes `decay * own + (1 - decay) * other`, by path. Counters and other integers are copied.
+    ///
+    /// # Errors
+    /// `decay` lies outside `[0, 1]`, or the paths, shapes or dtypes of the two differ; all differences are listed, and
+    /// nothing was changed.
+    fn moving_average_of(&self, other: &dyn Module, decay: f64) -> Result<()> {
+        weights::move_average(self.as_module(), other, decay)
     }
 }
 

@@ -9,6 +9,7 @@ use super::gate::Gate;
 use super::visit::{Node, Visit};
 use super::waiting::{Waiting, Waits};
 use crate::error::Result;
+use crate::random;
 use crate::variable::waiting;
 
 /// A part that the first call makes: a variable whose shape only the first input tells, or a module.
@@ -79,25 +80,35 @@ impl<T: Visit> Once<T> {
 }
 
 /// Makes a part that takes what waits for it.
-pub(crate) fn make_expecting<T: Visit>(waiting: Option<Waiting>, init: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn make_expecting<T: Visit>(
+    waiting: Option<Waiting>,
+    init: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     match waiting {
         Some(Waiting::Value(value)) => {
             let (made, left) = waiting::with(Some(value), init);
             let made = made?;
             if let Some(left) = left {
-                fill::fill_part(made.node(), Waiting::Value(left))?;
+                fill::fill_part(&made, Waiting::Value(left))?;
             }
             Ok(made)
         }
-        waiting => {
-            let (made, _) = waiting::with(None, init);
-            let made = made?;
-            if let Some(waiting) = waiting {
-                fill::fill_part(made.node(), waiting)?;
-            }
-            Ok(made)
-        }
+        Some(waiting) => make_filled(waiting, init),
+        None => waiting::with(None, init).0,
     }
+}
+
+/// Makes a part that is given the values of its variables afterwards. If they all are, what initialisers drew meanwhile
+/// does not count: the thread's generator stays where it was.
+fn make_filled<T: Visit>(values: Waiting, init: impl FnOnce() -> Result<T>) -> Result<T> {
+    let generator = random::current();
+    let aside = random::Generator::from_state(generator.state());
+    let (made, _) = random::with(&aside, || waiting::with(None, init));
+    let made = made?;
+    if !fill::fill_part(&made, values)? {
+        generator.restore(aside.state());
+    }
+    Ok(made)
 }
 
 impl<T> Default for Once<T> {

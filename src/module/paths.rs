@@ -2,53 +2,52 @@
 
 use std::collections::VecDeque;
 
+use super::Module;
 use super::collect::{Seen, parts};
 use super::visit::{Edges, Node};
 use super::waiting::join;
-use super::Module;
 use crate::error::{Error, Result};
 use crate::variable::Variable;
 
 /// The variables below `root`, each once, under the shortest path that leads to it; of equally short ones the path that
 /// comes first in the order of declaration.
 pub(crate) fn named_variables(root: &dyn Module) -> Result<Vec<(String, Variable)>> {
-    walk(root, true)
+    let mut made = Ok(());
+    let found = walk(Node::Module(root), |module| {
+        if made.is_ok() {
+            made = module.materialise();
+        }
+    });
+    made.map(|()| found)
 }
 
-/// As [`named_variables`], without making those that need no input.
-///
-/// # Errors
-/// None.
-pub(crate) fn existing_variables(root: &dyn Module) -> Result<Vec<(String, Variable)>> {
-    walk(root, false)
+/// As [`named_variables`], below anything, and without making those that need no input.
+pub(crate) fn existing_variables(root: Node<'_>) -> Vec<(String, Variable)> {
+    walk(root, |_| {})
 }
 
-fn walk(root: &dyn Module, materialise: bool) -> Result<Vec<(String, Variable)>> {
+fn walk(root: Node<'_>, mut before: impl FnMut(&dyn Module)) -> Vec<(String, Variable)> {
     let mut seen = Seen::default();
-    seen.is_new_module(root);
     let mut found = Vec::new();
-    let mut next = VecDeque::from([(String::new(), Node::Module(root))]);
+    let mut next = VecDeque::from([(String::new(), root)]);
     while let Some((path, node)) = next.pop_front() {
         let edges = match node {
-            Node::Module(module) => {
-                if materialise {
-                    module.materialise()?;
+            Node::Variable(variable) => {
+                if seen.is_new_variable(variable) {
+                    found.push((path, variable.clone()));
                 }
+                continue;
+            }
+            Node::Module(module) if seen.is_new_module(module) => {
+                before(module);
                 parts(module)
             }
             Node::Group(edges) | Node::Growing(edges, _) => edges,
             _ => continue,
         };
-        for edge in edges {
-            let path = join(&path, edge.name);
-            match edge.node {
-                Node::Variable(variable) if seen.is_new_variable(variable) => found.push((path, variable.clone())),
-                Node::Module(module) if !seen.is_new_module(module) => {}
-                node => next.push_back((path, node)),
-            }
-        }
+        next.extend(edges.into_iter().map(|edge| (join(&path, edge.name), edge.node)));
     }
-    Ok(found)
+    found
 }
 
 /// What a path leads to. The empty path leads to the module itself.
@@ -64,7 +63,11 @@ pub(crate) fn resolve<'a>(op: &'static str, root: &'a dyn Module, path: &str) ->
             Node::Group(edges) | Node::Growing(edges, _) => edges,
             Node::Empty(_) => {
                 let cure = "call the module once before, or name the part as a whole";
-                return Err(Error::usage(op, format!("{so_far:?} is not made yet, so it has no {name:?}"), cure));
+                return Err(Error::usage(
+                    op,
+                    format!("{so_far:?} is not made yet, so it has no {name:?}"),
+                    cure,
+                ));
             }
             _ => Edges::new(),
         };

@@ -78,8 +78,10 @@ impl Description {
         match &self.0 {
             Form::List(open, items, close) if columns(&line) > width && !items.is_empty() => {
                 let indent = columns(open);
-                let items: Vec<String> =
-                    items.iter().map(|item| hang(&item.wrapped(width.saturating_sub(indent)), indent)).collect();
+                let items: Vec<String> = items
+                    .iter()
+                    .map(|item| hang(&item.wrapped(width.saturating_sub(indent)), indent))
+                    .collect();
                 format!("{open}{}{close}", items.join(&format!(",\n{}", " ".repeat(indent))))
             }
             Form::Entry(key, value) if columns(&line) > width => {

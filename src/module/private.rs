@@ -3,13 +3,35 @@
 pub use super::{Copies, Description, Edges, Module, Node, Printer, State, Visit};
 pub use crate::error::Result;
 pub use crate::scope::Scope;
+pub use crate::tensor::Tensor;
 
+use super::probe;
 use crate::scope::Entered;
+
+/// A method of a module under way, inside the module's name scope.
+#[derive(Debug)]
+pub struct Method {
+    entered: Entered,
+    probed: bool,
+}
+
+impl Drop for Method {
+    #[inline]
+    fn drop(&mut self) {
+        if self.probed {
+            probe::end();
+        }
+    }
+}
 
 /// Enters the scope of a module for one of its methods.
 #[inline]
-pub fn enter(scope: &Scope) -> Entered {
-    scope.enter()
+pub fn enter(scope: &Scope) -> Method {
+    let probed = probe::is_active();
+    if probed {
+        probe::begin(scope);
+    }
+    Method { entered: scope.enter(), probed }
 }
 
 /// As [`enter`], for a method that can report that the module's name is not an identifier.
@@ -17,9 +39,9 @@ pub fn enter(scope: &Scope) -> Entered {
 /// # Errors
 /// It is not.
 #[inline]
-pub fn enter_checked(scope: &Scope) -> Result<Entered> {
+pub fn enter_checked(scope: &Scope) -> Result<Method> {
     scope.check()?;
-    Ok(scope.enter())
+    Ok(enter(scope))
 }
 
 /// Runs the body of a method, and puts the path of its module before the text of an error.
@@ -27,7 +49,28 @@ pub fn enter_checked(scope: &Scope) -> Result<Entered> {
 /// # Errors
 /// Those of the body.
 #[inline]
-pub fn run<T>(entered: Entered, body: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn run<T>(method: Method, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let result = body();
-    result.map_err(|error| error.within(&entered.path()))
+    result.map_err(|error| error.within(&method.entered.path()))
+}
+
+/// As [`run`], for a method whose result contains the tensor that summaries show.
+///
+/// # Errors
+/// Those of the body.
+#[inline]
+pub fn run_to_tensor<T>(
+    method: Method,
+    body: impl FnOnce() -> Result<T>,
+    tensor: impl FnOnce(&T) -> &Tensor,
+) -> Result<T> {
+    match body() {
+        Ok(result) => {
+            if method.probed {
+                probe::output(tensor(&result));
+            }
+            Ok(result)
+        }
+        Err(error) => Err(error.within(&method.entered.path())),
+    }
 }

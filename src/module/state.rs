@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec;
 use crate::error::Result;
+use crate::random::Generator;
 
 /// State that a checkpoint holds although it is no variable: a position, a table of words, a counter.
 ///
@@ -72,6 +73,21 @@ impl<T: Serialize + DeserializeOwned + Clone + Send + Sync> State for RwLock<T> 
     }
 }
 
+impl State for Generator {
+    fn save(&self) -> Result<Vec<u8>> {
+        codec::encode(&self.state())
+    }
+
+    fn load(&self, bytes: &[u8]) -> Result<()> {
+        self.restore(codec::decode(bytes)?);
+        Ok(())
+    }
+
+    fn copy_state(&self) -> Self {
+        Generator::from_state(self.state())
+    }
+}
+
 macro_rules! atomic_state {
     ($($atomic:ty),*) => {$(
         impl State for $atomic {
@@ -103,6 +119,17 @@ mod tests {
         let other = Mutex::new(Vec::<String>::new());
         other.load(&words.save().unwrap()).unwrap();
         assert_eq!(*other.lock().unwrap(), ["the", "cat"]);
+    }
+
+    #[test]
+    fn a_loaded_generator_repeats_what_followed() {
+        let g = Generator::seed(3);
+        let saved = g.save().unwrap();
+        let next = g.split().state();
+        let other = Generator::seed(4);
+        other.load(&saved).unwrap();
+        assert_eq!(other.split().state(), next);
+        assert_eq!(g.copy_state().split().state(), g.split().state());
     }
 
     #[test]

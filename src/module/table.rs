@@ -45,7 +45,8 @@ pub(crate) fn table<const N: usize>(header: &[&str; N], rows: &[[String; N]]) ->
         cells.chain([header[column].chars().count() + 2]).max().unwrap_or(0)
     });
     let line = |cell: &dyn Fn(usize) -> String| {
-        let cells: Vec<String> = (0..N).map(|column| format!("{:<1$}", cell(column), widths[column])).collect();
+        let cells: Vec<String> =
+            (0..N).map(|column| format!("{:<1$}", cell(column), widths[column])).collect();
         format!("| {} |", cells.join(" | "))
     };
     let mut lines = vec![line(&|column| header[column].to_owned())];

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::Module;
 use super::copies::Copies;
 use super::print::Description;
 use super::state::State;
 use super::waiting::Waits;
-use super::Module;
 use crate::variable::Variable;
 
 /// A value that may be a field of a module: it shows what lies inside it, copies itself and prints itself.

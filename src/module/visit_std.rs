@@ -12,6 +12,8 @@ use super::forward::Forward;
 use super::print::Description;
 use super::visit::{Edges, Name, Node, Visit};
 use crate::dtype::DType;
+use crate::init::Initializer;
+use crate::random::Generator;
 use crate::scope::Scope;
 use crate::tensor::{Shape, Tensor};
 use crate::variable::Variable;
@@ -54,6 +56,16 @@ impl Visit for Variable {
     }
 }
 
+impl Visit for Generator {
+    fn node(&self) -> Node<'_> {
+        Node::State(self)
+    }
+
+    fn copy(&self, copies: &mut Copies) -> Self {
+        copies.generator(self)
+    }
+}
+
 impl Visit for Scope {
     fn node(&self) -> Node<'_> {
         Node::Nothing
@@ -61,6 +73,20 @@ impl Visit for Scope {
 
     fn copy(&self, copies: &mut Copies) -> Self {
         copies.scope(self)
+    }
+}
+
+impl Visit for Arc<dyn Initializer> {
+    fn node(&self) -> Node<'_> {
+        Node::Nothing
+    }
+
+    fn copy(&self, _: &mut Copies) -> Self {
+        self.clone()
+    }
+
+    fn describe(&self) -> Option<Description> {
+        Some(Description::text((**self).describe()))
     }
 }
 

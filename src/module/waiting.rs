@@ -39,7 +39,9 @@ impl Waiting {
     pub(crate) fn insert(&mut self, path: &str, leaf: Waiting) -> bool {
         let Waiting::Tree(tree) = self else { return false };
         match path.split_once('/') {
-            Some((name, rest)) => tree.entry(name.to_owned()).or_insert_with(Waiting::tree).insert(rest, leaf),
+            Some((name, rest)) => {
+                tree.entry(name.to_owned()).or_insert_with(Waiting::tree).insert(rest, leaf)
+            }
             None if tree.contains_key(path) => false,
             None => {
                 tree.insert(path.to_owned(), leaf);

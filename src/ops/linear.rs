@@ -86,6 +86,13 @@ impl Op for Affine {
         Ok(y.reshaped(shape)?.into())
     }
 
+    fn multiply_adds(&self, inputs: &[Shape], outputs: &[Shape]) -> u64 {
+        match (inputs, outputs) {
+            ([_, w, _], [y]) if w.rank() == 2 => (y.size() as u64).saturating_mul(w[0] as u64),
+            _ => 0,
+        }
+    }
+
     /// `dx = dy w^T`, `dw = x^T dy`, `db` is the sum of `dy` over all but the last axis.
     fn gradient(&self, saved: &Saved, dy: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
         let Some(Some(dy)) = dy.first() else { return Ok(vec![None, None, None]) };

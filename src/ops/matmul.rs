@@ -127,6 +127,11 @@ impl Binary for Matmul {
         Saves::inputs(a.and(b))
     }
 
+    fn multiply_adds(&self, a: &Shape, _: &Shape, y: &Shape) -> u64 {
+        let inner = a.iter().rev().nth(usize::from(self.transpose_a)).map_or(0, |&dim| dim);
+        (y.size() as u64).saturating_mul(inner as u64)
+    }
+
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
         let dtype = same_dtype("matmul", &a, &b)?;
         // A plain matrix on the right of a batch: one large product instead of many small ones.

@@ -6,24 +6,33 @@ mod cast;
 mod compare;
 mod concat;
 mod conv;
+pub(crate) mod cost;
+mod gradient;
+mod linear;
+mod matmul;
+mod cross_entropy;
+mod dropout;
 mod elu;
 mod exponential;
 mod extreme;
 mod extremum;
 mod function;
-mod gradient;
 mod hyperbolic;
 mod linear;
 mod logical;
 mod matmul;
 mod mean;
+mod norm;
+mod normalise;
 mod one_hot;
 mod op;
 mod operand;
 mod operators;
 mod pad;
 mod pairs;
+mod pool;
 mod power;
+mod real;
 pub(crate) mod record;
 mod reduction;
 mod registry;
@@ -34,6 +43,7 @@ mod shape;
 mod sigmoid;
 mod sign;
 mod slice;
+mod softmax;
 mod sparse;
 mod sum;
 mod swish;
@@ -41,12 +51,15 @@ mod trigonometric;
 
 pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
+pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
+pub(crate) use dropout::Dropout;
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
     Saves, Unary, Wide,
 };
 pub use operand::Operand;
+pub use pool::Pool;
 pub use registry::{Listed, OpEntry, Sample, SampleInput, op_list, register_op};
 
 pub(crate) use arithmetic::{Number, for_number};
@@ -80,6 +93,25 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<cast::Cast>("cast"),
     OpEntry::wide::<sparse::GatherRows>("gather_rows"),
     OpEntry::wide::<sparse::AddRows>("add_rows"),
+    OpEntry::unary::<softmax::Softmax>(),
+    OpEntry::binary::<softmax::SoftmaxGradient>(),
+    OpEntry::unary::<softmax::LogSoftmax>(),
+    OpEntry::binary::<softmax::LogSoftmaxGradient>(),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
+    OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
+    OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
+    OpEntry::wide::<dropout::Dropout>("dropout"),
+    OpEntry::wide::<normalise::BatchNorm>("batch_norm"),
+    OpEntry::wide::<normalise::BatchNormGradient>("batch_norm_gradient"),
+    OpEntry::wide::<normalise::LayerNorm>("layer_norm"),
+    OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
+    OpEntry::wide::<pool::MaxPool>("max_pool"),
+    OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
+    OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),
+    OpEntry::unary::<pool::AveragePool>(),
+    OpEntry::unary::<pool::AveragePoolGradient>(),
     OpEntry::unary::<exponential::Exp>(),
     OpEntry::binary::<function::Slope<exponential::Exp>>(),
     OpEntry::unary::<exponential::Expm1>(),

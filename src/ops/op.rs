@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::codec;
 use crate::error::{Error, Result};
-use crate::tensor::{Tensor, thread_tag};
+use crate::tensor::{Shape, Tensor, thread_tag};
 
 use super::gradient::Gradient;
 
@@ -314,6 +314,13 @@ pub trait Op: Attributes + Any + fmt::Debug + Send + Sync {
     /// The inputs do not fit; nothing was changed.
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed>;
 
+    /// Multiply-adds of one forward, given the shapes of the inputs that are there and of the outputs. Products of matrices
+    /// and convolutions count; the rest is small beside them.
+    fn multiply_adds(&self, inputs: &[Shape], outputs: &[Shape]) -> u64 {
+        let _ = (inputs, outputs);
+        0
+    }
+
     /// Gradients of the inputs in `needs`, from those of the outputs (`None`: that output had no influence).
     ///
     /// The list has one entry for each input; `None` where there is no gradient or none was asked for.
@@ -356,6 +363,12 @@ pub trait Binary: Serialize + DeserializeOwned + fmt::Debug + Send + Sync + 'sta
     /// # Errors
     /// The inputs do not fit.
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor>;
+
+    /// Multiply-adds of one forward, given the shapes of `a`, `b` and `y`. Default: none worth counting.
+    fn multiply_adds(&self, a: &Shape, b: &Shape, y: &Shape) -> u64 {
+        let _ = (a, b, y);
+        0
+    }
 
     /// `da` and `db` from `dy`, for those inputs that are in `needs`.
     ///
@@ -449,6 +462,13 @@ impl<T: Binary> Op for Narrow<T, NarrowBinary> {
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let a = inputs.take(0)?;
         self.0.forward(a, inputs.take(1)?).map(Computed::from)
+    }
+
+    fn multiply_adds(&self, inputs: &[Shape], outputs: &[Shape]) -> u64 {
+        match (inputs, outputs) {
+            ([a, b], [y]) => self.0.multiply_adds(a, b, y),
+            _ => 0,
+        }
     }
 
     fn gradient(&self, saved: &Saved, dy: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {

@@ -30,7 +30,10 @@ impl Tree {
 #[test]
 fn a_childs_whole_subtree_comes_before_the_next_child() {
     let tree = Tree::sample();
-    assert_eq!(names(&tree.variables().unwrap()), ["a/v", "a/zz", "b/v", "b/zz", "d/v", "d/zz", "c/v", "c/zz"]);
+    assert_eq!(
+        names(&tree.variables().unwrap()),
+        ["a/v", "a/zz", "b/v", "b/zz", "d/v", "d/zz", "c/v", "c/zz"]
+    );
     assert_eq!(names(&tree.trainable_variables().unwrap()), ["a/v", "b/v", "d/v", "c/v"]);
     assert_eq!(names(&tree.non_trainable_variables().unwrap()), ["a/zz", "b/zz", "d/zz", "c/zz"]);
 }

@@ -27,7 +27,7 @@ fn pair() -> Pair {
         first: shared.clone(),
         second: shared,
         third: Box::new(Linear::new(4).name("third")),
-        function: Arc::new(Tensor::relu),
+        function: Arc::new(|x: &Tensor| x + 1.0),
         tied,
         label: "label",
         scope,
@@ -37,12 +37,12 @@ fn pair() -> Pair {
 #[test]
 fn a_copy_has_variables_of_its_own_with_the_same_names_and_values() {
     let original = pair();
-    original.first.w.get().unwrap().assign(full(&[3, 2], 7.0)).unwrap();
+    original.first.w.get().unwrap().assign(&full(&[3, 2], 7.0)).unwrap();
     let copy = original.duplicate().unwrap();
     let (from, to) = (original.variables().unwrap(), copy.variables().unwrap());
     assert_eq!(names(&from), names(&to));
     assert!(from.iter().zip(&to).all(|(a, b)| a.id() != b.id() && value(a) == value(b)));
-    from[0].assign(full(&[3, 2], 9.0)).unwrap();
+    from[0].assign(&full(&[3, 2], 9.0)).unwrap();
     assert_eq!(value(&to[0]), [7.0; 6]);
     assert_eq!(format!("{original:?}"), format!("{copy:?}"));
     assert_eq!(copy.label, "label");
@@ -89,10 +89,10 @@ fn weights_go_from_one_module_to_another_by_path() {
     let (online, target) = (Linear::new(2).name("online"), Linear::new(2).name("target"));
     online.forward(&x(3)).unwrap();
     target.forward(&x(3)).unwrap();
-    online.w.get().unwrap().assign(full(&[3, 2], 5.0)).unwrap();
+    online.w.get().unwrap().assign(&full(&[3, 2], 5.0)).unwrap();
     target.copy_weights_from(&online).unwrap();
     assert_eq!(value(target.w.get().unwrap()), [5.0; 6]);
-    online.w.get().unwrap().assign(full(&[3, 2], 6.0)).unwrap();
+    online.w.get().unwrap().assign(&full(&[3, 2], 6.0)).unwrap();
     assert_eq!(value(target.w.get().unwrap()), [5.0; 6]);
 }
 
@@ -100,7 +100,7 @@ fn weights_go_from_one_module_to_another_by_path() {
 fn weights_wait_for_a_target_that_was_not_called_yet() {
     let (online, target) = (Linear::new(2), Linear::new(2));
     online.forward(&x(3)).unwrap();
-    online.b.get().unwrap().assign(full(&[2], 5.0)).unwrap();
+    online.b.get().unwrap().assign(&full(&[2], 5.0)).unwrap();
     target.copy_weights_from(&online).unwrap();
     target.forward(&x(3)).unwrap();
     assert_eq!(value(target.b.get().unwrap()), [5.0; 2]);
@@ -112,8 +112,40 @@ fn weights_of_another_structure_are_refused_as_a_whole() {
     online.forward(&x(3)).unwrap();
     target.forward(&x(3)).unwrap();
     let message = target.copy_weights_from(&online).unwrap_err().to_string();
-    assert!(message.contains("w: the value is f32[3, 2]") && message.contains("b: only the target"), "{message}");
+    assert!(
+        message.contains("w: the value is f32[3, 2]") && message.contains("b: only the target"),
+        "{message}"
+    );
     assert_eq!(value(target.w.get().unwrap()), [1.0; 9]);
     let message = online.copy_weights_from(&target).unwrap_err().to_string();
-    assert!(message.contains("w: the value") , "{message}");
+    assert!(message.contains("w: the value"), "{message}");
+}
+
+#[test]
+fn a_moving_average_goes_towards_the_other_module() {
+    let online = Linear::new(2);
+    online.forward(&x(3)).unwrap();
+    let target = online.duplicate().unwrap();
+    online.w.get().unwrap().assign(&full(&[3, 2], 5.0)).unwrap();
+    target.moving_average_of(&online, 0.75).unwrap();
+    assert_eq!(value(target.w.get().unwrap()), [2.0; 6]); // 0.75 * 1 + 0.25 * 5
+    assert_eq!(value(target.b.get().unwrap()), [1.0; 2]);
+    assert_eq!(value(online.w.get().unwrap()), [5.0; 6]);
+    assert!(target.moving_average_of(&online, 1.5).unwrap_err().to_string().contains("1.5"));
+    let message = Linear::new(2).moving_average_of(&online, 0.5).unwrap_err().to_string();
+    assert!(message.contains("w: only the other") && message.contains("b: only the other"), "{message}");
+}
+
+#[test]
+fn a_moving_average_copies_integers() {
+    #[derive(Module)]
+    struct Counter {
+        scope: Scope,
+        count: Variable,
+    }
+    let new =
+        |n: i64| Counter { scope: Scope::new("counter"), count: Variable::from_tensor("n", Tensor::from(n)) };
+    let (a, b) = (new(1), new(4));
+    a.moving_average_of(&b, 0.5).unwrap();
+    assert_eq!(a.count.value().item::<i64>().unwrap(), 4);
 }

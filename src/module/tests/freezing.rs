@@ -52,7 +52,10 @@ fn what_does_not_exist_yet_is_frozen_when_it_is_made() {
 fn an_unknown_path_is_answered_with_the_nearest_names() {
     let net = net();
     let message = net.freeze("encodr").unwrap_err().to_string();
-    assert!(message.contains("\"encodr\"") && message.ends_with("a part of the module: encoder, decoder"), "{message}");
+    assert!(
+        message.contains("\"encodr\"") && message.ends_with("a part of the module: encoder, decoder"),
+        "{message}"
+    );
     let message = net.freeze("encoder/0/q").unwrap_err().to_string();
     assert!(message.contains("a part of \"encoder/0\": w, b"), "{message}");
     let message = net.thaw("decoder/w/x").unwrap_err().to_string();

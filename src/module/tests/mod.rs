@@ -1,5 +1,6 @@
 //! Behaviour of modules as a whole, on small modules made for the purpose.
 
+mod building;
 mod collection;
 mod copying;
 mod creation;
@@ -7,17 +8,19 @@ mod freezing;
 mod names;
 mod printing;
 mod restoring;
+mod summaries;
 
-use crate::{DType, Error, Forward, Module, Once, Result, Scope, Tensor, Variable, scoped};
+use crate::{DType, Error, Forward, Module, Once, Result, Scope, Shape, Tensor, Variable, scoped};
 
 /// A trainable variable of ones.
 fn variable(name: &str, shape: &[usize]) -> Result<Variable> {
-    Variable::new(name, shape, DType::F32, |shape: &[usize], dtype| Tensor::full(shape, 1.0, dtype))
+    let shape = Shape::from(shape);
+    Variable::create(name, &shape, DType::F32, true, || Tensor::ones(shape.clone(), DType::F32))
 }
 
 /// A counter: not trainable.
 fn counter(name: &str) -> Result<Variable> {
-    Ok(variable(name, &[])?.with_trainable(false))
+    Variable::create(name, &Shape::from([]), DType::F32, false, || Tensor::zeros([], DType::F32))
 }
 
 fn full(shape: &[usize], value: f64) -> Tensor {
@@ -25,7 +28,7 @@ fn full(shape: &[usize], value: f64) -> Tensor {
 }
 
 fn value(variable: &Variable) -> Vec<f32> {
-    variable.value().to_vec::<f32>().unwrap()
+    variable.peek().to_vec::<f32>().unwrap()
 }
 
 fn names(variables: &[Variable]) -> Vec<&str> {
@@ -72,5 +75,31 @@ impl Forward for Linear {
             self.b.get_or_init(|| variable("b", &[self.output_size]))?;
         }
         Tensor::zeros([batch, self.output_size], x.dtype())
+    }
+}
+
+/// An affine layer that computes, and counts its calls.
+#[derive(Module)]
+struct Affine {
+    scope: Scope,
+    output_size: usize,
+    w: Once<Variable>,
+    b: Once<Variable>,
+    calls: Once<Variable>,
+}
+
+impl Affine {
+    fn new(output_size: usize) -> Self {
+        Affine { scope: Scope::of::<Self>(), output_size, w: Once::new(), b: Once::new(), calls: Once::new() }
+    }
+}
+
+#[scoped]
+impl Forward for Affine {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let w = self.w.get_or_init(|| variable("w", &[x.dim(-1)? as usize, self.output_size]))?;
+        let b = self.b.get_or_init(|| variable("b", &[self.output_size]))?;
+        self.calls.get_or_init(|| counter("calls"))?.assign_add(&Tensor::from(1.0f32))?;
+        x.affine(w, b)
     }
 }

@@ -74,8 +74,11 @@ fn generic_tuple_and_empty_modules_print() {
         rate: f64,
         dims: (usize, Vec<usize>),
     }
-    let generic =
-        Generic(Config { rate: 1.0, dims: (1, vec![2, 3]) }, Scope::of::<Generic<u8>>(), std::marker::PhantomData);
+    let generic = Generic(
+        Config { rate: 1.0, dims: (1, vec![2, 3]) },
+        Scope::of::<Generic<u8>>(),
+        std::marker::PhantomData,
+    );
     assert_eq!(format!("{generic:?}"), "Generic(Config(rate=1.0, dims=(1, [2, 3])))");
     assert_eq!(generic.scope().name(), "generic");
     assert_eq!(format!("{:?}", Empty { scope: Scope::of::<Empty>() }), "Empty()");
