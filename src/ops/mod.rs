@@ -1,5 +1,7 @@
 //! Operations on tensors, one family a file: the op, its gradient and its `Tensor` methods side by side.
 
+mod along;
+mod any;
 mod arithmetic;
 mod broadcast;
 mod cast;
@@ -11,7 +13,10 @@ mod gradient;
 mod linear;
 mod matmul;
 mod cross_entropy;
+mod cumulative;
+mod diagonal;
 mod dropout;
+mod einsum;
 mod elu;
 mod erf;
 mod exponential;
@@ -20,7 +25,9 @@ mod extremum;
 mod function;
 mod gelu;
 mod hyperbolic;
+mod log_sum_exp;
 mod logical;
+mod indexing;
 mod mean;
 mod norm;
 mod normalise;
@@ -32,7 +39,9 @@ mod pad;
 mod pairs;
 mod pool;
 mod power;
+mod product;
 mod real;
+mod rearrange;
 pub(crate) mod record;
 mod reduction;
 mod registry;
@@ -43,6 +52,7 @@ mod shape;
 mod sigmoid;
 mod sign;
 mod slice;
+mod sort;
 mod softmax;
 mod sparse;
 mod sum;
@@ -159,6 +169,19 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<mean::Variance>(),
     OpEntry::unary::<extreme::Max>(),
     OpEntry::unary::<extreme::Min>(),
+    OpEntry::unary::<product::Prod>(),
+    OpEntry::unary::<log_sum_exp::LogSumExp>(),
+    OpEntry::unary::<norm::Norm>(),
+    OpEntry::unary::<cumulative::CumSum>(),
+    OpEntry::unary::<cumulative::CumProd>(),
+    OpEntry::binary::<cumulative::LinearScan>(),
+    OpEntry::wide::<any::Any>("any"),
+    OpEntry::wide::<any::All>("all"),
+    OpEntry::wide::<sort::ArgSort>("argsort"),
+    OpEntry::wide::<sort::TakeAlong>("take_along_axis"),
+    OpEntry::wide::<sort::AddAlong>("add_along_axis"),
+    OpEntry::wide::<indexing::FlatIndices>("flat_indices"),
+    OpEntry::wide::<indexing::SetRows>("set_rows"),
     OpEntry::wide::<extreme::ArgMax>("argmax"),
     OpEntry::wide::<extreme::ArgMin>("argmin"),
     OpEntry::unary::<pad::Pad>(),
