@@ -201,7 +201,12 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs = inputs.map(|x| Some(x.into()));
-    match record::run(op.into_op(), &mut inputs)? {
+    the_output(record::run(op.into_op(), &mut inputs)?)
+}
+
+/// The output of an op that has exactly one.
+fn the_output(outputs: op::Outputs) -> Result<Tensor> {
+    match outputs {
         op::Outputs::One(y) => Ok(y),
         op::Outputs::Many(list) => {
             let count = list.len();
