@@ -24,8 +24,10 @@ pub(super) const SPLIT_DEPTH: usize = 2048;
 const SPLIT_PIECES: usize = 16;
 /// Columns of `b` from which fetching a block of `a` before use pays.
 const FETCH_COLS: usize = 32;
-/// Rows of `c` from which on packing `b` pays.
-const PACK_ROWS: usize = 4800;
+/// Rows of `c` from which, and bytes between rows of `b` from which packing a contiguous `b` pays: its rows then compete
+/// for the same few places of the caches.
+const PACK_ROWS: usize = 48;
+const PACK_BYTES: usize = 6 << 10;
 
 /// A long product with few results: pieces along `k` are computed side by side, then added in their order.
 ///
@@ -131,7 +133,8 @@ pub(super) unsafe fn direct<T: Real>(
 unsafe fn tile<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: *mut T, c_stride: usize, start: Start<T>) {
     let width = panel_width::<T>();
     let contiguous = b.col_stride == 1 || b.cols == 1;
-    let packs = !contiguous || (a.rows >= PACK_ROWS && b.cols > width);
+    let packs =
+        !contiguous || (a.rows >= PACK_ROWS && b.row_stride.unsigned_abs() * size_of::<T>() >= PACK_BYTES);
     let depth = a.cols.div_ceil(a.cols.div_ceil(DEPTH).max(1)).max(1);
     with_scratch(if packs { depth * width } else { 0 }, |packed: &mut [T]| {
         for k in (0..a.cols.max(1)).step_by(depth) {
