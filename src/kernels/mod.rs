@@ -12,5 +12,6 @@ mod pack;
 pub mod parallel;
 pub(crate) mod pool;
 mod real;
+pub(crate) mod reduce;
 mod scratch;
 pub(crate) mod simd;
