@@ -9,9 +9,15 @@ pub mod data;
 mod dry;
 mod dtype;
 mod error;
+pub mod init;
 pub(crate) mod kernels;
 mod module;
+pub mod losses;
+pub mod metrics;
+pub mod nets;
+pub mod nn;
 pub mod ops;
+pub mod prelude;
 pub mod random;
 mod scope;
 mod tensor;
@@ -28,7 +34,7 @@ pub use module::{
     Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
     build_with, format_variables, log_variables, summary,
 };
-pub use ops::{Gradient, IndexedSlices, Slice};
 pub use scope::{Entered, Scope};
+pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;

@@ -133,7 +133,12 @@ impl Scope {
 
     /// A scope named after a type: `Scope::of::<DeepRNN>()` is `deep_rnn`.
     pub fn of<T: ?Sized>() -> Self {
-        Scope::new(snake_case(type_name::<T>()))
+        Scope::for_kind(type_name::<T>())
+    }
+
+    /// A scope named after the printed name of a type: `conv2_d` for `Conv2D`.
+    pub(crate) fn for_kind(kind: &str) -> Self {
+        Scope::new(snake_case(kind))
     }
 
     /// Gives the scope another name; what was built inside it follows, except variables that exist already.

@@ -18,6 +18,7 @@ pub struct FieldAttributes {
 pub struct StructAttributes {
     pub allow_empty_variables: bool,
     pub materialise: Option<Expr>,
+    pub kind: Option<Expr>,
     pub no_debug: bool,
 }
 
@@ -65,6 +66,8 @@ impl StructAttributes {
                 found.allow_empty_variables = true;
             } else if meta.path.is_ident("materialise") {
                 found.materialise = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("kind") {
+                found.kind = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("no_debug") {
                 found.no_debug = true;
             } else {

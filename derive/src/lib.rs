@@ -34,6 +34,7 @@ use syn::{DeriveInput, ItemImpl, parse_macro_input};
 /// |---|---|
 /// | `#[module(allow_empty_variables)]` | asking for variables when there are none is no error |
 /// | `#[module(materialise = Self::method)]` | the method that makes the variables which need no input |
+/// | `#[module(kind = Self::KIND)]` | the printed name of the type, where it differs from the identifier |
 /// | `#[module(no_debug)]` | `Debug` is written by hand |
 ///
 /// An enum each of whose variants holds one module becomes a module that stands for the one it holds.

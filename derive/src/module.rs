@@ -29,7 +29,21 @@ fn derive_struct(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> 
     let generics = bounded(&input.generics, &fields);
     let (generics, _, bounds) = generics.split_for_impl();
     let (_, arguments, _) = input.generics.split_for_impl();
-    let (name, kind) = (&input.ident, input.ident.to_string());
+    let name = &input.ident;
+    let own_kind = attributes.kind.as_ref().map(|kind| {
+        quote! {
+            fn kind(&self) -> &'static str {
+                #kind
+            }
+        }
+    });
+    let kind = attributes.kind.map_or_else(
+        || {
+            let text = name.to_string();
+            quote!(#text)
+        },
+        |kind| quote!(#kind),
+    );
 
     let values: Vec<TokenStream> = fields.iter().map(|field| member_of_self(field)).collect();
     let members = fields.iter().map(|field| &field.member);
@@ -94,6 +108,7 @@ fn derive_struct(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> 
                 #(#edges)*
             }
 
+            #own_kind
             #allow_empty
             #materialise
         }

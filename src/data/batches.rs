@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::random::{self, Generator};
 
 use super::order::{BatchRows, DatasetState, Order, Walk, batch_seed};
 use super::prefetch::{Produced, Worker};
@@ -39,8 +40,8 @@ impl<T> Make<T> {
     /// The batch, or what went wrong, a panic of a user's function included.
     pub fn call(&self, seed: Option<u64>, rows: &BatchRows) -> Result<T> {
         let start = rows.places.start;
-        let _ = batch_seed(seed.unwrap_or(0), rows.epoch, start as u64);
-        let made = catch_unwind(AssertUnwindSafe(|| (self.0)(rows)));
+        let generator = Generator::seed(batch_seed(seed.unwrap_or(0), rows.epoch, start as u64));
+        let made = catch_unwind(AssertUnwindSafe(|| random::with(&generator, || (self.0)(rows))));
         made.unwrap_or_else(|panic| {
             let problem = format!(
                 "the function panicked at the batch from row {start} of epoch {}: {}",
@@ -311,6 +312,30 @@ mod tests {
         let mut values = pass(&batches).concat();
         values.sort_unstable();
         assert_eq!(values, [1, 3, 5, 7, 9, 11]);
+    }
+
+    #[test]
+    fn draws_are_the_same_with_prefetch_and_after_a_resume_and_leave_the_callers_generator_alone() {
+        let noisy = |count| {
+            let batches = shuffled(10).batches(3).map(|x| {
+                let noise = random::current().integers([x.size()], 0, 1 << 40, crate::DType::I64)?;
+                (noise * 16i64)? + x
+            });
+            batches.prefetch(count)
+        };
+        let generator = Generator::seed(1);
+        random::with(&generator, || {
+            let plain = noisy(0);
+            let epochs = [pass(&plain), pass(&plain)];
+            assert_ne!(epochs[0][0][0] / 16, epochs[0][1][0] / 16, "each batch draws anew");
+            let ahead = noisy(2);
+            assert_eq!([pass(&ahead), pass(&ahead)], epochs);
+            let (first, resumed) = (noisy(2), noisy(2));
+            (&first).into_iter().take(2).for_each(|batch| drop(batch.unwrap()));
+            resumed.restore(first.state()).unwrap();
+            assert_eq!(pass(&resumed), epochs[0][2..]);
+        });
+        assert_eq!(generator.state(), Generator::seed(1).state());
     }
 
     #[test]

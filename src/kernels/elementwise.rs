@@ -3,7 +3,7 @@
 use super::blocks::{self, CHUNK, SERIAL, Source};
 use super::layout::View;
 use super::parallel::{self, SendPtr};
-use super::simd::{Loop, dispatch};
+use super::simd::vectorized;
 
 /// `y = f(x)`; `y` is row-major in the shape of `x`.
 ///
@@ -13,7 +13,7 @@ where
     T: Copy + Send + Sync,
     U: Copy + Send + Sync,
 {
-    assert_eq!(x.len(), y.len(), "the output of an elementwise kernel has the size of its inputs");
+    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
     match x.dense() {
         Some(x) if y.len() <= SERIAL => map_run(x, y, f),
         _ => {
@@ -27,6 +27,39 @@ where
                 });
             }
         }
+    }
+}
+
+/// `y = f(x)` where `holds(x)`, else `y = otherwise(x)`; `y` is row-major in the shape of `x`.
+///
+/// For a fast `f` that does not cover every `x`: it is computed, in vectors, for all, and replaced where need be.
+pub(crate) fn map_where<T, U>(
+    x: View<T>,
+    y: &mut [U],
+    holds: impl Fn(T) -> bool + Sync + Copy,
+    f: impl Fn(T) -> U + Sync + Copy,
+    otherwise: impl Fn(T) -> U + Sync + Copy,
+) where
+    T: Copy + Send + Sync,
+    U: Copy + Send + Sync,
+{
+    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
+    let y = SendPtr(y.as_mut_ptr());
+    // SAFETY: the view outlives the call.
+    unsafe {
+        blocks::run(x.shape(), [Source::new(x)], &|[x], start, len| {
+            // SAFETY: as in `map`.
+            let (x, y) = (slice(x, len), slice_mut(&y, start, len));
+            map_run(x, y, f);
+            if !vectorized(
+                #[inline(always)]
+                || x.iter().fold(true, |all, &x| all & holds(x)),
+            ) {
+                for (y, &x) in y.iter_mut().zip(x).filter(|(_, x)| !holds(**x)) {
+                    *y = otherwise(x);
+                }
+            }
+        });
     }
 }
 
@@ -151,73 +184,43 @@ unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) -> &'a mut 
 }
 
 #[inline(never)]
-fn map_run<T: Copy, U, F: Fn(T) -> U>(x: &[T], y: &mut [U], f: F) {
-    struct Run<'a, T, U, F>(&'a [T], &'a mut [U], F);
-    impl<T: Copy, U, F: Fn(T) -> U> Loop for Run<'_, T, U, F> {
-        type Output = ();
+fn map_run<T: Copy, U>(x: &[T], y: &mut [U], f: impl Fn(T) -> U) {
+    vectorized(
         #[inline(always)]
-        fn run(self) {
-            let Self(x, y, f) = self;
-            y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
-        }
-    }
-    dispatch(Run(x, y, f));
+        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
+    );
 }
 
 #[inline(never)]
-fn map_inplace_run<T: Copy, F: Fn(T) -> T>(y: &mut [T], f: F) {
-    struct Run<'a, T, F>(&'a mut [T], F);
-    impl<T: Copy, F: Fn(T) -> T> Loop for Run<'_, T, F> {
-        type Output = ();
+fn map_inplace_run<T: Copy>(y: &mut [T], f: impl Fn(T) -> T) {
+    vectorized(
         #[inline(always)]
-        fn run(self) {
-            let Self(y, f) = self;
-            y.iter_mut().for_each(|y| *y = f(*y));
-        }
-    }
-    dispatch(Run(y, f));
+        || y.iter_mut().for_each(|y| *y = f(*y)),
+    );
 }
 
 #[inline(never)]
-fn zip_run<T: Copy, U: Copy, V, F: Fn(T, U) -> V>(a: &[T], b: &[U], y: &mut [V], f: F) {
-    struct Run<'a, T, U, V, F>(&'a [T], &'a [U], &'a mut [V], F);
-    impl<T: Copy, U: Copy, V, F: Fn(T, U) -> V> Loop for Run<'_, T, U, V, F> {
-        type Output = ();
+fn zip_run<T: Copy, U: Copy, V>(a: &[T], b: &[U], y: &mut [V], f: impl Fn(T, U) -> V) {
+    vectorized(
         #[inline(always)]
-        fn run(self) {
-            let Self(a, b, y, f) = self;
-            y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b));
-        }
-    }
-    dispatch(Run(a, b, y, f));
+        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+    );
 }
 
 #[inline(never)]
-fn zip_inplace_run<T: Copy, U: Copy, F: Fn(T, U) -> T>(y: &mut [T], b: &[U], f: F) {
-    struct Run<'a, T, U, F>(&'a mut [T], &'a [U], F);
-    impl<T: Copy, U: Copy, F: Fn(T, U) -> T> Loop for Run<'_, T, U, F> {
-        type Output = ();
+fn zip_inplace_run<T: Copy, U: Copy>(y: &mut [T], b: &[U], f: impl Fn(T, U) -> T) {
+    vectorized(
         #[inline(always)]
-        fn run(self) {
-            let Self(y, b, f) = self;
-            y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b));
-        }
-    }
-    dispatch(Run(y, b, f));
+        || y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b)),
+    );
 }
 
 #[inline(never)]
-fn zip3_run<T: Copy, U: Copy, V: Copy, W, F: Fn(T, U, V) -> W>(a: &[T], b: &[U], c: &[V], y: &mut [W], f: F) {
-    struct Run<'a, T, U, V, W, F>(&'a [T], &'a [U], &'a [V], &'a mut [W], F);
-    impl<T: Copy, U: Copy, V: Copy, W, F: Fn(T, U, V) -> W> Loop for Run<'_, T, U, V, W, F> {
-        type Output = ();
+fn zip3_run<T: Copy, U: Copy, V: Copy, W>(a: &[T], b: &[U], c: &[V], y: &mut [W], f: impl Fn(T, U, V) -> W) {
+    vectorized(
         #[inline(always)]
-        fn run(self) {
-            let Self(a, b, c, y, f) = self;
-            y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c));
-        }
-    }
-    dispatch(Run(a, b, c, y, f));
+        || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
+    );
 }
 
 #[cfg(test)]

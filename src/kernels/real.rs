@@ -1,12 +1,12 @@
 //! The two element types of the heavy kernels, and their vectors.
 
+use super::math::Math;
 use super::pack::{TransposeStrip, transpose_portable};
 use super::scratch::Plain;
-use num_traits::Float;
 use pulp::{MemMask, Simd};
 
 /// An element of a matrix product or a convolution: `f32` or `f64`.
-pub(crate) trait Real: Float + Plain + Default + std::fmt::Debug + Send + Sync + 'static {
+pub(crate) trait Real: Math + Plain {
     /// A register full of elements.
     type Vector<S: Simd>: Copy;
     /// Which lanes of a vector a load or store touches.

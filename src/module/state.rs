@@ -122,6 +122,17 @@ mod tests {
     }
 
     #[test]
+    fn a_loaded_generator_repeats_what_followed() {
+        let g = Generator::seed(3);
+        let saved = g.save().unwrap();
+        let next = g.split().state();
+        let other = Generator::seed(4);
+        other.load(&saved).unwrap();
+        assert_eq!(other.split().state(), next);
+        assert_eq!(g.copy_state().split().state(), g.split().state());
+    }
+
+    #[test]
     fn foreign_bytes_leave_the_state_alone() {
         let position = AtomicU64::new(7);
         assert!(State::load(&position, &[255, 255, 255]).is_err());

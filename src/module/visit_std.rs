@@ -12,6 +12,7 @@ use super::forward::Forward;
 use super::print::Description;
 use super::visit::{Edges, Name, Node, Visit};
 use crate::dtype::DType;
+use crate::init::Initializer;
 use crate::random::Generator;
 use crate::scope::Scope;
 use crate::tensor::{Shape, Tensor};
@@ -72,6 +73,20 @@ impl Visit for Scope {
 
     fn copy(&self, copies: &mut Copies) -> Self {
         copies.scope(self)
+    }
+}
+
+impl Visit for Arc<dyn Initializer> {
+    fn node(&self) -> Node<'_> {
+        Node::Nothing
+    }
+
+    fn copy(&self, _: &mut Copies) -> Self {
+        self.clone()
+    }
+
+    fn describe(&self) -> Option<Description> {
+        Some(Description::text((**self).describe()))
     }
 }
 

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::{DType, Element, for_dtype};
 use crate::error::Result;
-use crate::kernels::elementwise;
 use crate::tensor::{Tensor, take};
 
 use super::apply;
@@ -45,6 +44,16 @@ impl Listed for Cast {
     }
 }
 
+/// Instantiated for every pair of dtypes, hence no more than a loop.
+fn convert<T: Element, U: Element>(x: &[T], y: &mut [U], whole: bool) {
+    let pairs = y.iter_mut().zip(x);
+    if whole {
+        pairs.for_each(|(y, x)| *y = U::from_i64(x.to_i64()));
+    } else {
+        pairs.for_each(|(y, x)| *y = U::from_f64(x.to_f64()));
+    }
+}
+
 impl Tensor {
     /// The elements in another dtype; not recorded.
     pub(crate) fn converted(&self, to: DType) -> Result<Tensor> {
@@ -52,15 +61,11 @@ impl Tensor {
             return Ok(self.clone());
         }
         let whole = !self.dtype().is_float() && !to.is_float();
+        let x = self.to_contiguous();
         for_dtype!(self.dtype(), T => for_dtype!(to, U => {
-            let mut y = take::<U>(self.size());
-            let view = self.view::<T>()?;
-            if whole {
-                elementwise::map(view, &mut y, |v: T| U::from_i64(v.to_i64()));
-            } else {
-                elementwise::map(view, &mut y, |v: T| U::from_f64(v.to_f64()));
-            }
-            Ok(Tensor::from_taken(y, self.shape().clone()))
+            let mut y = take::<U>(x.size());
+            convert::<T, U>(x.as_slice::<T>()?.unwrap_or(&[]), &mut y, whole);
+            Ok(Tensor::from_taken(y, x.shape().clone()))
         }))
     }
 

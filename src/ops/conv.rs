@@ -42,6 +42,22 @@ impl Default for ConvOptions {
     }
 }
 
+impl ConvOptions {
+    /// Refuses zeros, and a stride together with a rate.
+    pub(crate) fn check(&self, op: &'static str) -> Result<()> {
+        for (argument, list) in [("stride", &self.stride), ("rate", &self.rate)] {
+            if list.contains(&0) {
+                return Err(Error::argument(op, argument, format!("{list:?}"), "1 or more"));
+            }
+        }
+        if self.stride.iter().any(|&s| s > 1) && self.rate.iter().any(|&r| r > 1) {
+            let got = format!("{:?} with stride {:?}", self.rate, self.stride);
+            return Err(Error::argument(op, "rate", got, "1 where a stride is above 1, or stride 1"));
+        }
+        Ok(())
+    }
+}
+
 /// Size of the output and zeros before the input along one axis.
 pub(crate) fn window(
     input: usize,
@@ -108,10 +124,7 @@ impl Window {
         let n = input.len();
         let stride = per_axis(op, "stride", &options.stride, n)?;
         let rate = per_axis(op, "rate", &options.rate, n)?;
-        if stride.iter().any(|&s| s > 1) && rate.iter().any(|&r| r > 1) {
-            let got = format!("{rate:?} with stride {stride:?}");
-            return Err(Error::argument(op, "rate", got, "1 where a stride is above 1, or stride 1"));
-        }
+        options.check(op)?;
         if kernel.contains(&0) {
             return Err(Error::argument(op, "kernel_shape", format!("{kernel:?}"), "1 or more"));
         }

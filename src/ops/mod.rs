@@ -3,33 +3,63 @@
 mod arithmetic;
 mod broadcast;
 mod cast;
+mod compare;
 mod concat;
 mod conv;
 pub(crate) mod cost;
 mod gradient;
 mod linear;
 mod matmul;
+mod cross_entropy;
+mod dropout;
+mod elu;
+mod exponential;
+mod extreme;
+mod extremum;
+mod function;
+mod hyperbolic;
+mod mean;
+mod norm;
+mod normalise;
+mod one_hot;
 mod op;
 mod operand;
 mod operators;
+mod pad;
+mod pool;
+mod power;
+mod real;
 pub(crate) mod record;
+mod reduction;
 mod registry;
+mod relu;
+mod rounding;
+mod select;
 mod shape;
+mod sigmoid;
+mod sign;
 mod slice;
+mod softmax;
 mod sparse;
 mod sum;
+mod swish;
+mod trigonometric;
 
 pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
+pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
+pub(crate) use dropout::Dropout;
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
     Saves, Unary, Wide,
 };
 pub use operand::Operand;
+pub use pool::Pool;
 pub use registry::{Listed, OpEntry, Sample, SampleInput, op_list, register_op};
 
 pub(crate) use arithmetic::{Number, for_number};
+pub use pad::PadMode;
 pub use slice::Slice;
 pub use sum::Axes;
 
@@ -59,6 +89,106 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<cast::Cast>("cast"),
     OpEntry::wide::<sparse::GatherRows>("gather_rows"),
     OpEntry::wide::<sparse::AddRows>("add_rows"),
+    OpEntry::unary::<softmax::Softmax>(),
+    OpEntry::binary::<softmax::SoftmaxGradient>(),
+    OpEntry::unary::<softmax::LogSoftmax>(),
+    OpEntry::binary::<softmax::LogSoftmaxGradient>(),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
+    OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
+    OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
+    OpEntry::wide::<dropout::Dropout>("dropout"),
+    OpEntry::wide::<normalise::BatchNorm>("batch_norm"),
+    OpEntry::wide::<normalise::BatchNormGradient>("batch_norm_gradient"),
+    OpEntry::wide::<normalise::LayerNorm>("layer_norm"),
+    OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
+    OpEntry::wide::<pool::MaxPool>("max_pool"),
+    OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
+    OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),
+    OpEntry::unary::<pool::AveragePool>(),
+    OpEntry::unary::<pool::AveragePoolGradient>(),
+    OpEntry::unary::<exponential::Exp>(),
+    OpEntry::binary::<function::Slope<exponential::Exp>>(),
+    OpEntry::unary::<exponential::Expm1>(),
+    OpEntry::binary::<function::Slope<exponential::Expm1>>(),
+    OpEntry::unary::<exponential::Log>(),
+    OpEntry::binary::<function::Slope<exponential::Log>>(),
+    OpEntry::unary::<exponential::Log1p>(),
+    OpEntry::binary::<function::Slope<exponential::Log1p>>(),
+    OpEntry::unary::<power::Sqrt>(),
+    OpEntry::binary::<function::Slope<power::Sqrt>>(),
+    OpEntry::unary::<power::Rsqrt>(),
+    OpEntry::binary::<function::Slope<power::Rsqrt>>(),
+    OpEntry::unary::<power::Reciprocal>(),
+    OpEntry::binary::<function::Slope<power::Reciprocal>>(),
+    OpEntry::unary::<sigmoid::Sigmoid>(),
+    OpEntry::binary::<function::Slope<sigmoid::Sigmoid>>(),
+    OpEntry::unary::<sigmoid::Softplus>(),
+    OpEntry::binary::<function::Slope<sigmoid::Softplus>>(),
+    OpEntry::unary::<sigmoid::LogSigmoid>(),
+    OpEntry::binary::<function::Slope<sigmoid::LogSigmoid>>(),
+    OpEntry::unary::<hyperbolic::Tanh>(),
+    OpEntry::binary::<function::Slope<hyperbolic::Tanh>>(),
+    OpEntry::unary::<relu::Relu>(),
+    OpEntry::binary::<function::Slope<relu::Relu>>(),
+    OpEntry::binary::<extremum::Maximum>(),
+    OpEntry::binary::<extremum::Minimum>(),
+    OpEntry::unary::<extremum::ClipByValue>(),
+    OpEntry::binary::<function::Slope<extremum::ClipByValue>>(),
+    OpEntry::wide::<compare::Equal>("equal"),
+    OpEntry::wide::<compare::NotEqual>("not_equal"),
+    OpEntry::wide::<compare::Less>("less"),
+    OpEntry::wide::<compare::LessEqual>("less_equal"),
+    OpEntry::wide::<compare::Greater>("greater"),
+    OpEntry::wide::<compare::GreaterEqual>("greater_equal"),
+    OpEntry::wide::<select::Where>("where"),
+    OpEntry::unary::<mean::Mean>(),
+    OpEntry::unary::<mean::Variance>(),
+    OpEntry::unary::<extreme::Max>(),
+    OpEntry::unary::<extreme::Min>(),
+    OpEntry::wide::<extreme::ArgMax>("argmax"),
+    OpEntry::wide::<extreme::ArgMin>("argmin"),
+    OpEntry::unary::<pad::Pad>(),
+    OpEntry::wide::<one_hot::OneHot>("one_hot"),
+    OpEntry::unary::<trigonometric::Sin>(),
+    OpEntry::binary::<function::Slope<trigonometric::Sin>>(),
+    OpEntry::unary::<trigonometric::Cos>(),
+    OpEntry::binary::<function::Slope<trigonometric::Cos>>(),
+    OpEntry::unary::<trigonometric::Tan>(),
+    OpEntry::binary::<function::Slope<trigonometric::Tan>>(),
+    OpEntry::unary::<trigonometric::Asin>(),
+    OpEntry::binary::<function::Slope<trigonometric::Asin>>(),
+    OpEntry::unary::<trigonometric::Acos>(),
+    OpEntry::binary::<function::Slope<trigonometric::Acos>>(),
+    OpEntry::unary::<trigonometric::Atan>(),
+    OpEntry::binary::<function::Slope<trigonometric::Atan>>(),
+    OpEntry::unary::<hyperbolic::Sinh>(),
+    OpEntry::binary::<function::Slope<hyperbolic::Sinh>>(),
+    OpEntry::unary::<hyperbolic::Cosh>(),
+    OpEntry::binary::<function::Slope<hyperbolic::Cosh>>(),
+    OpEntry::unary::<relu::Relu6>(),
+    OpEntry::binary::<function::Slope<relu::Relu6>>(),
+    OpEntry::unary::<relu::LeakyRelu>(),
+    OpEntry::binary::<function::Slope<relu::LeakyRelu>>(),
+    OpEntry::unary::<elu::Elu>(),
+    OpEntry::binary::<function::Slope<elu::Elu>>(),
+    OpEntry::unary::<elu::Selu>(),
+    OpEntry::binary::<function::Slope<elu::Selu>>(),
+    OpEntry::unary::<swish::Swish>(),
+    OpEntry::binary::<function::Slope<swish::Swish>>(),
+    OpEntry::unary::<swish::Mish>(),
+    OpEntry::binary::<function::Slope<swish::Mish>>(),
+    OpEntry::unary::<swish::Softsign>(),
+    OpEntry::binary::<function::Slope<swish::Softsign>>(),
+    OpEntry::unary::<swish::HardSigmoid>(),
+    OpEntry::binary::<function::Slope<swish::HardSigmoid>>(),
+    OpEntry::unary::<rounding::Floor>(),
+    OpEntry::unary::<rounding::Ceil>(),
+    OpEntry::unary::<rounding::Round>(),
+    OpEntry::unary::<power::Square>(),
+    OpEntry::unary::<sign::Abs>(),
+    OpEntry::unary::<sign::Sign>(),
 ];
 
 /// Runs an op of one output on its inputs; a tape that tracks one of them records it.

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::error::Result;
 use crate::tensor::{Shape, Tensor, ValueId, thread_tag};
@@ -60,6 +61,28 @@ pub(crate) struct Leaf {
     pub(crate) tape: u64,
 }
 
+/// Mixes the two numbers of an identity; they come from counters, so nobody can choose them to collide.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 /// A range of records that the tapes opened up to number `opened` do not see.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hidden {
@@ -79,7 +102,7 @@ pub(crate) struct Recorder {
     base: u64,
     slots: Vec<Slot>,
     /// Slots of watched tensors that are older than the session.
-    older: HashMap<ValueId, Slot>,
+    older: HashMap<ValueId, Slot, BuildHasherDefault<IdHasher>>,
     /// Variables that a tape asked for by name although they are not trainable.
     pub(crate) watched_variables: Vec<(u64, u64)>,
     /// Ranges recorded for a tape that began and ended while the older ones were suspended.

@@ -15,6 +15,7 @@
 
 mod current;
 mod draw;
+mod dropout;
 
 use std::convert::Infallible;
 use std::fmt;

@@ -7,7 +7,7 @@ use ndarray::{Array, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 
-use super::{Buffer, Shape, Strides, Tensor, ValueId, take};
+use super::{Buffer, Header, Shape, Strides, Tensor, ValueId, take};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor {
     /// Takes the array's memory as it is, whatever its layout; nothing is copied.
@@ -16,7 +16,7 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor {
         let strides = Strides::new(array.strides());
         let (data, offset) = array.into_raw_vec_and_offset();
         let buffer = Arc::new(Buffer::foreign(data));
-        Tensor { buffer, offset: offset.unwrap_or(0), shape, strides, id: ValueId::new() }
+        Tensor::of(Header { buffer, offset: offset.unwrap_or(0), shape, strides, id: ValueId::new() })
     }
 }
 
@@ -71,20 +71,20 @@ impl Tensor {
     pub fn array<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         let data = self.storage::<T>()?;
         // ndarray builds views with non-negative strides only: start at the lowest address, then turn axes round.
-        let mut start = self.offset;
+        let mut start = self.0.offset;
         if self.size() > 0 {
-            for (&dim, &stride) in self.shape.iter().zip(self.strides.iter()) {
+            for (&dim, &stride) in self.0.shape.iter().zip(self.0.strides.iter()) {
                 if stride < 0 {
                     start -= (dim - 1) * stride.unsigned_abs();
                 }
             }
         }
-        let steps: Vec<usize> = self.strides.iter().map(|s| s.unsigned_abs()).collect();
-        let shape = IxDyn(&self.shape).strides(IxDyn(&steps));
+        let steps: Vec<usize> = self.0.strides.iter().map(|s| s.unsigned_abs()).collect();
+        let shape = IxDyn(&self.0.shape).strides(IxDyn(&steps));
         let data = data.get(start..).unwrap_or(&[]);
         let mut view = ArrayViewD::from_shape(shape, data)
             .map_err(|e| Error::usage("array", e.to_string(), "make the tensor contiguous first"))?;
-        for (axis, &stride) in self.strides.iter().enumerate() {
+        for (axis, &stride) in self.0.strides.iter().enumerate() {
             if stride < 0 {
                 view.invert_axis(Axis(axis));
             }
@@ -98,7 +98,7 @@ impl Tensor {
     /// The dtype is not `T`.
     pub fn into_array<T: Element>(self) -> Result<ArrayD<T>> {
         self.storage::<T>()?;
-        let whole = self.offset == 0 && self.strides.iter().all(|&s| s > 0) && self.size() > 0;
+        let whole = self.0.offset == 0 && self.0.strides.iter().all(|&s| s > 0) && self.size() > 0;
         let (buffer, offset, shape, strides) = self.into_buffer();
         let shared = match Arc::try_unwrap(buffer) {
             Ok(buffer) if whole => {
@@ -118,7 +118,7 @@ impl Tensor {
             Ok(buffer) => Arc::new(buffer),
             Err(buffer) => buffer,
         };
-        let rest = Tensor { buffer: shared, offset, shape, strides, id: ValueId::new() };
+        let rest = Tensor::of(Header { buffer: shared, offset, shape, strides, id: ValueId::new() });
         Ok(rest.array::<T>()?.to_owned())
     }
 
@@ -142,9 +142,9 @@ impl Tensor {
     pub fn item<T: Element>(&self) -> Result<T> {
         let data = self.storage::<T>()?;
         if self.size() != 1 {
-            return Err(Error::shape("item", "the tensor", &self.shape, "exactly one element"));
+            return Err(Error::shape("item", "the tensor", &self.0.shape, "exactly one element"));
         }
-        Ok(data[self.offset])
+        Ok(data[self.0.offset])
     }
 }
 

@@ -61,7 +61,11 @@ impl ValueId {
 /// # Ok::<(), couplet::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Tensor {
+pub struct Tensor(Arc<Header>);
+
+/// What a handle points to: one word moves instead of the whole description.
+#[derive(Clone)]
+struct Header {
     buffer: Arc<Buffer>,
     offset: usize,
     shape: Shape,
@@ -84,37 +88,46 @@ impl Tensor {
 
     fn over(buffer: Buffer, shape: Shape) -> Self {
         let strides = Strides::contiguous(&shape);
-        Tensor { buffer: Arc::new(buffer), offset: 0, shape, strides, id: ValueId::new() }
+        Tensor::of(Header { buffer: Arc::new(buffer), offset: 0, shape, strides, id: ValueId::new() })
     }
 
     /// Another view of the same memory, as a new value. The caller answers for the bounds; reads are checked.
     pub(crate) fn view_as(&self, offset: usize, shape: Shape, strides: Strides) -> Self {
-        Tensor { buffer: self.buffer.clone(), offset, shape, strides, id: ValueId::new() }
+        Tensor::of(Header { buffer: self.0.buffer.clone(), offset, shape, strides, id: ValueId::new() })
     }
 
     /// The same data as a new value, unknown to any tape.
     pub(crate) fn fresh(&self) -> Self {
-        Tensor { id: ValueId::new(), ..self.clone() }
+        self.identified(ValueId::new())
+    }
+
+    fn of(header: Header) -> Self {
+        Tensor(Arc::new(header))
+    }
+
+    /// The same data under another identity.
+    fn identified(&self, id: ValueId) -> Self {
+        Tensor::of(Header { id, ..(*self.0).clone() })
     }
 
     /// The dims, outermost first.
     pub fn shape(&self) -> &Shape {
-        &self.shape
+        &self.0.shape
     }
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        self.buffer.dtype()
+        self.0.buffer.dtype()
     }
 
     /// Number of dims.
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.0.shape.len()
     }
 
     /// Number of elements.
     pub fn size(&self) -> usize {
-        self.shape.size()
+        self.0.shape.size()
     }
 
     /// The dim at `axis`; negative axes count from the end.
@@ -122,25 +135,25 @@ impl Tensor {
     /// # Errors
     /// `axis` is out of range.
     pub fn dim(&self, axis: isize) -> Result<usize> {
-        Ok(self.shape[resolve_axis("dim", axis, self.rank())?])
+        Ok(self.0.shape[resolve_axis("dim", axis, self.rank())?])
     }
 
     pub(crate) fn id(&self) -> ValueId {
-        self.id
+        self.0.id
     }
 
     pub(crate) fn offset(&self) -> usize {
-        self.offset
+        self.0.offset
     }
 
     pub(crate) fn strides(&self) -> &Strides {
-        &self.strides
+        &self.0.strides
     }
 
     /// Whether the elements lie one after the other in row-major order.
     pub fn is_contiguous(&self) -> bool {
         let mut step = 1isize;
-        for (&dim, &stride) in self.shape.iter().zip(self.strides.iter()).rev() {
+        for (&dim, &stride) in self.0.shape.iter().zip(self.0.strides.iter()).rev() {
             if dim != 1 {
                 if stride != step && dim != 0 {
                     return self.size() == 0;
@@ -153,11 +166,11 @@ impl Tensor {
 
     /// The elements as a strided view for a kernel.
     pub(crate) fn view<T: Element>(&self) -> Result<View<'_, T>> {
-        Ok(View::new(self.storage::<T>()?, self.offset, &self.shape, &self.strides))
+        Ok(View::new(self.storage::<T>()?, self.0.offset, &self.0.shape, &self.0.strides))
     }
 
     pub(crate) fn storage<T: Element>(&self) -> Result<&[T]> {
-        self.buffer.slice::<T>().ok_or_else(|| Error::DType {
+        self.0.buffer.slice::<T>().ok_or_else(|| Error::DType {
             op: "tensor",
             what: "it".into(),
             got: self.dtype(),
@@ -168,7 +181,7 @@ impl Tensor {
     /// The elements as one slice, if they are contiguous.
     pub(crate) fn as_slice<T: Element>(&self) -> Result<Option<&[T]>> {
         let data = self.storage::<T>()?;
-        Ok(self.is_contiguous().then(|| &data[self.offset..self.offset + self.size()]))
+        Ok(self.is_contiguous().then(|| &data[self.0.offset..self.0.offset + self.size()]))
     }
 
     /// The elements for writing, if they are contiguous and no other handle shares the buffer.
@@ -176,8 +189,8 @@ impl Tensor {
         if !self.is_contiguous() {
             return None;
         }
-        let (offset, size) = (self.offset, self.shape.size());
-        Arc::get_mut(&mut self.buffer)?.slice_mut::<T>()?.get_mut(offset..offset + size)
+        let (offset, size) = (self.0.offset, self.size());
+        Arc::get_mut(&mut Arc::get_mut(&mut self.0)?.buffer)?.slice_mut::<T>()?.get_mut(offset..offset + size)
     }
 
     /// Contiguous elements for writing: in place if nobody shares them, else in a copy.
@@ -185,7 +198,7 @@ impl Tensor {
         if self.unique_slice_mut::<T>().is_none() {
             let mut data = take::<T>(self.size());
             crate::kernels::elementwise::copy(self.view::<T>()?, &mut data);
-            *self = Tensor { id: self.id, ..Tensor::from_taken(data, self.shape.clone()) };
+            *self = Tensor::from_taken(data, self.shape().clone()).identified(self.id());
         }
         let dtype = self.dtype();
         self.unique_slice_mut::<T>().ok_or_else(|| Error::dtype("tensor", "it", dtype, T::DTYPE.name()))
@@ -201,18 +214,19 @@ impl Tensor {
             if let Ok(view) = self.view::<T>() {
                 crate::kernels::elementwise::copy(view, &mut data);
             }
-            Tensor { id: self.id, ..Tensor::from_taken(data, self.shape.clone()) }
+            Tensor::from_taken(data, self.shape().clone()).identified(self.id())
         })
     }
 
     pub(crate) fn into_buffer(self) -> (Arc<Buffer>, usize, Shape, Strides) {
-        (self.buffer, self.offset, self.shape, self.strides)
+        let header = Arc::unwrap_or_clone(self.0);
+        (header.buffer, header.offset, header.shape, header.strides)
     }
 
     /// The same view and identity, so that the copy can hand its buffer over while `self` keeps the handle.
     #[cfg(test)]
     pub(crate) fn shares_memory_with(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.buffer, &other.buffer)
+        Arc::ptr_eq(&self.0.buffer, &other.0.buffer)
     }
 }
 

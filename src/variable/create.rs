@@ -4,10 +4,41 @@ use super::{Variable, waiting};
 use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::init::Initializer;
 use crate::scope::full_name;
 use crate::tensor::{Shape, Tensor};
 
 impl Variable {
+    /// A trainable variable named `name` in the current scope, as in `linear/w`. Of a dtype that is not a float type it
+    /// is not trainable.
+    ///
+    /// It starts with the value that a restore left for it; only if there is none does `init` run.
+    ///
+    /// ```
+    /// use couplet::{DType, Scope, Variable, init};
+    /// let scope = Scope::new("linear");
+    /// let _in = scope.enter();
+    /// let w = Variable::new("w", &[3, 2], DType::F32, init::TruncatedNormal::new(0.5))?;
+    /// assert_eq!(w.name(), "linear/w");
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The value that waits, or that of `init`, has another shape or dtype, or `init` failed.
+    pub fn new(name: &str, shape: &[usize], dtype: DType, init: impl Initializer) -> Result<Self> {
+        let shape = Shape::from(shape);
+        Self::create(name, &shape, dtype, true, || init.init(&shape, dtype))
+    }
+
+    /// As [`new`](Variable::new), but not trainable: a counter, a moving average.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn non_trainable(name: &str, shape: &[usize], dtype: DType, init: impl Initializer) -> Result<Self> {
+        let shape = Shape::from(shape);
+        Self::create(name, &shape, dtype, false, || init.init(&shape, dtype))
+    }
+
     /// A variable named `name` in the current scope. It starts with the value that a restore left for it; only if there is
     /// none does `init` run.
     ///
@@ -47,6 +78,16 @@ mod tests {
         let (made, left) = waiting::with(Some(Tensor::from([1.0f32, 2.0])), make);
         assert_eq!(made.unwrap().peek().to_vec::<f32>().unwrap(), [1.0, 2.0]);
         assert!(left.is_none());
+    }
+
+    #[test]
+    fn a_variable_starts_as_its_initialiser_says() {
+        let w = Variable::new("w", &[2], DType::F32, crate::init::Ones).unwrap();
+        assert!(w.trainable() && w.peek().to_vec::<f32>().unwrap() == [1.0, 1.0]);
+        let step = Variable::non_trainable("t", &[], DType::I64, crate::init::Zeros).unwrap();
+        assert!(!step.trainable() && step.peek().item::<i64>().unwrap() == 0);
+        let wrong = |_: &Shape, dtype: DType| Tensor::zeros([3], dtype);
+        assert!(Variable::new("w", &[2], DType::F32, wrong).is_err());
     }
 
     #[test]

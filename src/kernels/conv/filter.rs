@@ -8,7 +8,7 @@ use crate::kernels::scratch::with_scratch;
 use crate::kernels::simd::vectorized;
 
 /// Bytes of `x` and of `dy` that a tile reads: both stay in the first-level cache.
-const WINDOW_BYTES: usize = 24 << 10;
+const WINDOW_BYTES: usize = 192 << 10;
 /// Elements of all partial sums together.
 const PARTIAL_ELEMENTS: usize = 1 << 21;
 /// Partial sums at most, and chunks of work at least if the filter can be cut.

@@ -3,6 +3,7 @@
 use super::ConvGeometry;
 use crate::kernels::gemm::Real;
 use crate::kernels::pack::pack_panel;
+use crate::kernels::parallel::for_each_chunk_mut;
 
 /// `y[y_first + y_step * q] = sum over t of x[x_step * q + taps[t]] * w[t]` for `q < count`, along one axis.
 #[derive(Debug)]
@@ -158,18 +159,20 @@ fn inner_last(g: &ConvGeometry, axes: [usize; 3]) -> [usize; 3] {
 /// `turned[t, co, ci] = w[taps[t], ci, co]` for the product of the taps of the three axes.
 pub(super) fn turn_filter<T: Real>(g: &ConvGeometry, taps: &[Vec<usize>; 3], w: &[T], turned: &mut [T]) {
     let (inputs, outputs) = (g.in_channels, g.out_channels);
-    let mut turned = turned.chunks_exact_mut((inputs * outputs).max(1));
-    for &i in &taps[0] {
-        for &j in &taps[1] {
-            for &k in &taps[2] {
-                let tap = (i * g.kernel[1] + j) * g.kernel[2] + k;
-                let from = &w[tap * inputs * outputs..(tap + 1) * inputs * outputs];
-                let Some(to) = turned.next() else { return };
-                // SAFETY: `from` holds the `inputs` x `outputs` numbers of the tap.
-                unsafe { pack_panel(from.as_ptr(), (outputs, inputs), (1, outputs as isize), to, inputs) };
-            }
+    let size = inputs * outputs;
+    let count = [taps[1].len() * taps[2].len(), taps[2].len()];
+    let used = taps[0].len() * count[0] * size;
+    let group = (1_usize << 16).div_ceil(size.max(1));
+    for_each_chunk_mut(&mut turned[..used], group * size, |chunk, to| {
+        for (n, to) in to.chunks_exact_mut(size).enumerate() {
+            let n = chunk * group + n;
+            let (i, j, k) = (taps[0][n / count[0]], taps[1][n % count[0] / count[1]], taps[2][n % count[1]]);
+            let tap = (i * g.kernel[1] + j) * g.kernel[2] + k;
+            let from = &w[tap * size..][..size];
+            // SAFETY: `from` holds the `inputs` x `outputs` numbers of the tap.
+            unsafe { pack_panel(from.as_ptr(), (outputs, inputs), (1, outputs as isize), to, inputs) };
         }
-    }
+    });
 }
 
 /// A box of results: the first along each axis, and how many.

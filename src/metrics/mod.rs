@@ -1,0 +1,36 @@
+//! Metrics: running statistics in variables that are not trained.
+
+mod moving_average;
+
+pub use moving_average::ExponentialMovingAverage;
+
+use crate::error::Result;
+use crate::module::Module;
+use crate::tensor::Tensor;
+
+/// A statistic over the values that it is updated with.
+pub trait Metric: Module {
+    /// Makes the state for values of this shape and dtype; the numbers do not count.
+    ///
+    /// # Errors
+    /// The state exists with another shape or dtype.
+    fn initialize(&self, value: &Tensor) -> Result<()>;
+
+    /// Takes one more value into account.
+    ///
+    /// # Errors
+    /// The value has not the shape and dtype of the first one.
+    fn update(&self, value: &Tensor) -> Result<()>;
+
+    /// The statistic of all values since the last reset.
+    ///
+    /// # Errors
+    /// There was no value yet.
+    fn value(&self) -> Result<Tensor>;
+
+    /// Forgets all values.
+    ///
+    /// # Errors
+    /// There was no value yet.
+    fn reset(&self) -> Result<()>;
+}

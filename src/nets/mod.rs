@@ -1,0 +1,5 @@
+//! Networks made of layers.
+
+mod mlp;
+
+pub use mlp::MLP;

@@ -1,0 +1,22 @@
+//! Layers.
+
+mod batch_norm;
+mod bias;
+mod conv;
+mod data_format;
+mod dropout;
+mod linear;
+pub mod pad;
+mod reshape;
+mod sequential;
+mod sizes;
+
+pub use batch_norm::{BatchNorm, BatchNormCall};
+pub use bias::Bias;
+pub use conv::{Conv1D, Conv2D, Conv3D, ConvND};
+pub use data_format::{ChannelAxis, channel_axis};
+pub use dropout::{Dropout, Rate};
+pub use linear::Linear;
+pub use reshape::{Flatten, Reshape};
+pub use sequential::Sequential;
+pub use sizes::Sizes;

@@ -1,0 +1,182 @@
+//! Layer normalisation over the last axes as one op.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::normalise as kernels;
+use crate::ops::apply_many;
+use crate::ops::gradient::Gradient;
+use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
+use crate::ops::real::{check_dtype, check_shape, for_real, real_dtype};
+use crate::ops::registry::{Listed, Sample, SampleInput};
+use crate::tensor::{Shape, Tensor, take};
+
+use super::{Statistics, ready};
+
+const NAME: &str = "layer_norm";
+
+/// Normalisation of each row, the last `count` axes of `x`, with its mean `m` and biased variance `v`:
+/// `y = x i + (offset - m i)`, `i = scale / sqrt(v + epsilon)`.
+///
+/// Inputs `x`, and `scale` and `offset`, which broadcast to a row.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct LayerNorm {
+    pub(super) count: usize,
+    pub(super) epsilon: f64,
+}
+
+impl LayerNorm {
+    /// The shape of a row.
+    fn row(self, x: &Tensor) -> Result<Shape> {
+        match x.rank().checked_sub(self.count) {
+            Some(first) => Ok(Shape::from(&x.shape()[first..])),
+            None => {
+                let expected = format!("rank {} or more, the axes to normalise", self.count);
+                Err(Error::shape(NAME, "x", x.shape(), expected))
+            }
+        }
+    }
+
+    /// A parameter repeated to a whole row, in the dtype to compute in.
+    fn whole(self, what: &'static str, v: &Tensor, row: &Shape, x: &Tensor, real: DType) -> Result<Tensor> {
+        check_dtype(NAME, what, v, ("x", x))?;
+        let wide = v.expanded(row);
+        let wide = wide.map_err(|_| {
+            Error::shape(NAME, what, v.shape(), format!("a shape that broadcasts to {row}, that of a row"))
+        });
+        ready(&wide?, real)
+    }
+}
+
+impl Op for LayerNorm {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn saves(&self, _: Mask) -> Saves {
+        Saves::inputs(Mask::only(0).and(Mask::only(1)))
+    }
+
+    fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
+        let x = inputs.get(0)?;
+        let real = real_dtype(NAME, "x", x)?;
+        let row = self.row(x)?;
+        let scale = self.whole("scale", inputs.get(1)?, &row, x, real)?;
+        let offset = self.whole("offset", inputs.get(2)?, &row, x, real)?;
+        let from = ready(x, real)?;
+        let y = for_real!(real, T => {
+            let (scale, offset) = (scale.as_slice::<T>()?.unwrap_or(&[]), offset.as_slice::<T>()?.unwrap_or(&[]));
+            let mut y = take::<T>(x.size());
+            kernels::layer_norm(from.as_slice::<T>()?.unwrap_or(&[]), scale, offset, self.epsilon, &mut y);
+            Tensor::from_taken(y, x.shape().clone())
+        });
+        Ok(y.converted(x.dtype())?.into())
+    }
+
+    fn gradient(&self, saved: &Saved, dy: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
+        let Some(Some(dy)) = dy.first() else { return Ok(vec![None, None, None]) };
+        let parts = apply_many(LayerNormGradient(*self), [saved.input(0)?, saved.input(1)?, dy])?;
+        let wanted = |(i, part)| needs.has(i).then_some(Gradient::Dense(part));
+        Ok(parts.into_iter().enumerate().map(wanted).collect())
+    }
+}
+
+impl Listed for LayerNorm {
+    fn samples() -> Vec<Sample> {
+        let sample = |x: &[usize], count, parameter: &[usize]| {
+            let one = || SampleInput::float(parameter);
+            Sample::new(LayerNorm { count, epsilon: 0.1 }, [SampleInput::float(x), one(), one()])
+        };
+        vec![sample(&[2, 4], 1, &[4]), sample(&[2, 3, 4], 2, &[3, 4]), sample(&[2, 3, 4], 2, &[4]), sample(&[3], 1, &[])]
+    }
+}
+
+/// What reaches the inputs of a [`LayerNorm`]. With `r = 1 / sqrt(v + epsilon)`, `z = (x - m) r`, `h = scale dy` and means
+/// over a row: `dx = r (h - mean(h) - z mean(h z))`; over the rows `dscale = sum(dy z)` and `doffset = sum(dy)`.
+///
+/// Inputs `x`, `scale` and `dy`, from which the statistics are computed again: that costs less than keeping them. Outputs
+/// `dx`, and `dscale` and `doffset` in the shape of a row.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct LayerNormGradient(LayerNorm);
+
+impl Op for LayerNormGradient {
+    fn name(&self) -> &'static str {
+        "layer_norm_gradient"
+    }
+
+    fn saves(&self, _: Mask) -> Saves {
+        Saves::INPUTS
+    }
+
+    fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
+        let (x, dy) = (inputs.get(0)?, inputs.get(2)?);
+        let real = real_dtype(NAME, "x", x)?;
+        let row = self.0.row(x)?;
+        check_dtype(NAME, "dy", dy, ("x", x))?;
+        check_shape(NAME, "dy", dy, ("x", x))?;
+        let scale = self.0.whole("scale", inputs.get(1)?, &row, x, real)?;
+        let (from, dy) = (ready(x, real)?, ready(dy, real)?);
+        let outputs = for_real!(real, T => {
+            let (from, dy) = (from.as_slice::<T>()?.unwrap_or(&[]), dy.as_slice::<T>()?.unwrap_or(&[]));
+            let scale = scale.as_slice::<T>()?.unwrap_or(&[]);
+            let (mut dscale, mut doffset) = (take::<T>(row.size()), take::<T>(row.size()));
+            let mut dx = take::<T>(from.len());
+            kernels::layer_norm_gradient(from, scale, dy, self.0.epsilon, &mut dx, [&mut dscale, &mut doffset]);
+            let one = |v: Vec<T>| Tensor::from_taken(v, row.clone());
+            [Tensor::from_taken(dx, x.shape().clone()), one(dscale), one(doffset)]
+        });
+        let outputs = outputs.iter().map(|y| y.converted(x.dtype())).collect::<Result<_>>()?;
+        Ok(Computed::many(outputs))
+    }
+
+    /// With `gx`, `gs` and `go` the gradients of the three outputs, `P(u) = u - mean(u) - z mean(u z)` (which is
+    /// symmetric) and `n` elements a row, the sum of all three is
+    ///
+    /// `L = sum(r gx P(h)) + sum(gs dy z) + sum(go dy)`.
+    ///
+    /// Its slope along `h` is `r P(gx)`, along `z` it is `q = gs dy - r (h mean(gx z) + gx mean(h z))`, and along the `r`
+    /// in front `s = sum(gx P(h))` a row. As `z` depends on `x` like the output of the normalisation itself, and
+    /// `dr/dx = -r^2 z / n`: `r P(q) - s r^2 z / n` for `x`, `sum(dy r P(gx))` over the rows for `scale` and
+    /// `scale r P(gx) + gs z + go` for `dy`.
+    fn gradient(&self, saved: &Saved, g: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
+        let (x, scale, dy) = (saved.input(0)?, saved.input(1)?, saved.input(2)?);
+        let row = self.0.row(x)?;
+        let axes: Vec<isize> = ((x.rank() - self.0.count) as isize..x.rank() as isize).collect();
+        let (mean, variance) = x.moments(axes.clone(), true)?;
+        let r = (variance + self.0.epsilon)?.rsqrt()?;
+        let z = ((x - mean)? * &r)?;
+        let along = Statistics { z: &z, axes: &axes };
+        let zeros = |shape: &Shape| Tensor::zeros(shape.clone(), x.dtype());
+        let [gx, gs, go] = g else { return Ok(vec![None; 3]) };
+        let gx = gx.clone().map_or_else(|| zeros(x.shape()), Ok)?;
+        let gs = gs.clone().map_or_else(|| zeros(&row), Ok)?;
+        let go = go.clone().map_or_else(|| zeros(&row), Ok)?;
+        let h = (scale * dy)?;
+        let projected = (&r * along.project(&gx)?)?;
+        let mut list = vec![None; 3];
+        if needs.has(0) {
+            let mixed = ((&h * along.mean(&(&gx * &z)?)?)? + (&gx * along.mean(&(&h * &z)?)?)?)?;
+            let q = ((&gs * dy)? - (&r * mixed)?)?;
+            let s = along.mean(&(&gx * along.project(&h)?)?)?;
+            list[0] = Some(((&r * along.project(&q)?)? - (((s * &r)? * &r)? * &z)?)?);
+        }
+        if needs.has(1) {
+            list[1] = Some((dy * &projected)?);
+        }
+        if needs.has(2) {
+            list[2] = Some((((scale * projected)? + (gs * &z)?)? + go)?);
+        }
+        Ok(list.into_iter().map(|g| g.map(Gradient::Dense)).collect())
+    }
+}
+
+impl Listed for LayerNormGradient {
+    fn samples() -> Vec<Sample> {
+        let sample = |x: &[usize], count, parameter: &[usize]| {
+            let op = LayerNormGradient(LayerNorm { count, epsilon: 0.1 });
+            Sample::new(op, [SampleInput::float(x), SampleInput::float(parameter), SampleInput::float(x)])
+        };
+        vec![sample(&[2, 4], 1, &[4]), sample(&[2, 3, 4], 2, &[3, 4]), sample(&[2, 3, 4], 2, &[4]), sample(&[3], 1, &[])]
+    }
+}

@@ -1,0 +1,15 @@
+//! What most programs need: `use couplet::prelude::*;`.
+
+pub use crate::autodiff::{GradientTape, no_grad, value_and_grad};
+pub use crate::metrics::{ExponentialMovingAverage, Metric};
+pub use crate::module::{Forward, List, Once};
+pub use crate::nets::MLP;
+pub use crate::nn::{
+    BatchNorm, Bias, Conv1D, Conv2D, Conv3D, Dropout, Flatten, Linear, Reshape, Sequential, pad,
+};
+pub use crate::ops::{Gradient, Padding, Slice};
+pub use crate::random::Generator;
+pub use crate::scope::Scope;
+pub use crate::tensor::{Shape, Tensor};
+pub use crate::variable::Variable;
+pub use crate::{DType, Element, Error, Module, Result, data, init, losses, random, scoped};

@@ -1,0 +1,45 @@
+//! The `ops` family: the reference's tensor operations by name.
+
+mod arithmetic;
+mod convolution;
+mod linear;
+mod reductions;
+mod shape;
+
+use couplet::Tensor;
+
+use crate::args::Args;
+use crate::check::Check;
+use crate::{Outcome, Outputs, gradients};
+
+/// An operation of the reference: its tensors in order, and its other arguments.
+type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
+
+/// All operations that are built.
+const OPS: &[&[(&str, Op)]] = &[arithmetic::OPS, convolution::OPS, linear::OPS, reductions::OPS, shape::OPS];
+
+/// Step functions: the reference gives no gradient, we give zeros.
+const STEPS: &[&str] = &["floor", "ceil", "round"];
+
+/// Runs a case, or returns false if there is no such operation.
+pub fn run(check: &Check<'_>) -> Outcome<bool> {
+    let case = check.case;
+    let Some((name, op)) = OPS.iter().copied().flatten().find(|(name, _)| *name == case.module) else {
+        return Ok(false);
+    };
+    let mut args = Args::new(&case.call);
+    let inputs = case.inputs()?;
+    gradients::compare(check, &inputs, || Ok(Vec::new()), STEPS.contains(name), |x| op(x, &mut args))?;
+    args.finish()?;
+    Ok(true)
+}
+
+/// A single output.
+fn one(y: couplet::Result<Tensor>) -> Outcome<Outputs> {
+    Ok(vec![("y".to_owned(), y?)])
+}
+
+/// Outputs that are called by their position.
+fn numbered(list: impl IntoIterator<Item = couplet::Result<Tensor>>) -> Outcome<Outputs> {
+    list.into_iter().enumerate().map(|(i, y)| Ok((i.to_string(), y?))).collect()
+}

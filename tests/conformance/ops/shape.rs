@@ -1,0 +1,119 @@
+//! Shapes, parts and places of elements.
+
+use couplet::{Slice, Tensor};
+use serde::Deserialize;
+
+use super::{Op, numbered, one};
+use crate::args::{Args, OneOrMany};
+use crate::{Outcome, Outputs, problem};
+
+pub const OPS: &[(&str, Op)] = &[
+    ("broadcast_to", |x, args| one(x[0].broadcast_to(args.need::<Vec<usize>>("shape")?))),
+    ("reshape", |x, args| one(x[0].reshape(inferred(&x[0], args.need("shape")?)?))),
+    ("transpose", |x, args| {
+        let reversed = (0..x[0].rank() as isize).rev().collect();
+        one(x[0].transpose(&args.or::<Vec<isize>>("perm", reversed)?))
+    }),
+    ("expand_dims", |x, args| one(x[0].expand_dims(args.need("axis")?))),
+    ("squeeze", squeeze),
+    ("concat", |x, args| one(Tensor::concat(&x.iter().collect::<Vec<_>>(), args.need("axis")?))),
+    ("stack", |x, args| one(Tensor::stack(&x.iter().collect::<Vec<_>>(), args.or("axis", 0)?))),
+    ("unstack", |x, args| {
+        let axis = args.or("axis", 0)?;
+        numbered((0..x[0].dim(axis)?).map(|i| x[0].narrow(axis, i, 1)?.squeeze(axis)))
+    }),
+    ("split", split),
+    ("slice", slice),
+    ("strided_slice", strided_slice),
+    ("reverse", |x, args| {
+        let mut slices = vec![Slice::step(1); x[0].rank()];
+        for axis in args.need::<OneOrMany<isize>>("axis")?.list() {
+            slices[position(&x[0], axis)] = Slice::step(-1);
+        }
+        one(x[0].slice(&slices))
+    }),
+    ("embedding_lookup", |x, _| one(x[0].gather_rows(&x[1]))),
+];
+
+fn position(x: &Tensor, axis: isize) -> usize {
+    axis.rem_euclid(x.rank() as isize) as usize
+}
+
+/// The shape with its one -1 replaced.
+fn inferred(x: &Tensor, shape: Vec<isize>) -> Outcome<Vec<usize>> {
+    let known: usize = shape.iter().filter(|&&dim| dim >= 0).map(|&dim| dim as usize).product();
+    let rest = if known == 0 { 0 } else { x.size() / known };
+    shape.into_iter().map(|dim| if dim == -1 { Ok(rest) } else { Ok(usize::try_from(dim)?) }).collect()
+}
+
+fn squeeze(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let x = &x[0];
+    let axes = match args.get::<OneOrMany<isize>>("axis")? {
+        Some(axes) => axes.list().into_iter().map(|axis| position(x, axis)).collect(),
+        None => (0..x.rank()).filter(|&axis| x.shape()[axis] == 1).collect::<Vec<_>>(),
+    };
+    let mut y = x.clone();
+    for axis in (0..x.rank()).rev().filter(|axis| axes.contains(axis)) {
+        y = y.squeeze(axis as isize)?;
+    }
+    one(Ok(y))
+}
+
+fn split(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let axis = args.or("axis", 0)?;
+    let sizes = match args.need::<OneOrMany<usize>>("num_or_size_splits")? {
+        OneOrMany::One(count) => vec![x[0].dim(axis)? / count; count],
+        OneOrMany::Many(sizes) => sizes,
+    };
+    let mut start = 0;
+    numbered(sizes.into_iter().map(|size| {
+        start += size;
+        x[0].narrow(axis, start - size, size)
+    }))
+}
+
+fn slice(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let (begin, size) = (args.need::<Vec<isize>>("begin")?, args.need::<Vec<isize>>("size")?);
+    let range = |(start, size): (isize, isize)| match size {
+        -1 => Slice::from(start..),
+        size => Slice::from(start..start + size),
+    };
+    one(x[0].slice(&begin.into_iter().zip(size).map(range).collect::<Vec<_>>()))
+}
+
+/// One entry between the brackets of `x[...]`.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Subscript {
+    Index(isize),
+    Range(Vec<Option<isize>>),
+    Word(String),
+}
+
+fn strided_slice(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let spec = args.need::<Vec<Subscript>>("spec")?;
+    let named = spec.iter().filter(|entry| !matches!(entry, Subscript::Word(_))).count();
+    let mut slices = Vec::new();
+    let mut new_axes = Vec::new();
+    for entry in spec {
+        // Axes of the result so far; those of single indices are gone.
+        let kept = slices.iter().filter(|slice| !matches!(slice, Slice::Index(_))).count() + new_axes.len();
+        match entry {
+            Subscript::Index(index) => slices.push(Slice::Index(index)),
+            Subscript::Range(range) if range.len() <= 3 => {
+                let bound = |i: usize| range.get(i).copied().flatten();
+                slices.push(Slice::Range { start: bound(0), stop: bound(1), step: bound(2).unwrap_or(1) });
+            }
+            Subscript::Word(word) if word == "..." => {
+                slices.extend(vec![Slice::step(1); x[0].rank() - named]);
+            }
+            Subscript::Word(word) if word == "new" => new_axes.push(kept),
+            _ => return Err(problem("argument spec is not understood")),
+        }
+    }
+    let mut y = x[0].slice(&slices)?;
+    for axis in new_axes {
+        y = y.expand_dims(axis as isize)?;
+    }
+    one(Ok(y))
+}
