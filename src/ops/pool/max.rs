@@ -126,8 +126,13 @@ fn whole() -> (Pool, SampleInput) {
 impl Listed for MaxPoolGradient {
     fn samples() -> Vec<Sample> {
         let (pool, argmax) = whole();
-        let op = MaxPoolGradient { pool, to: [2, 2, 3, 2].into() };
-        vec![Sample::new(op, [SampleInput::float(&[2, 1, 1, 2]), argmax])]
+        let first = pool.clone().channels_first();
+        let last = MaxPoolGradient { pool, to: [2, 2, 3, 2].into() };
+        let first = MaxPoolGradient { pool: first, to: [2, 2, 2, 3].into() };
+        vec![
+            Sample::new(last, [SampleInput::float(&[2, 1, 1, 2]), argmax.clone()]),
+            Sample::new(first, [SampleInput::float(&[2, 2, 1, 1]), argmax]),
+        ]
     }
 }
 

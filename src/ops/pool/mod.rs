@@ -128,9 +128,9 @@ impl Pool {
         x[..1].iter().chain(&x[2..]).chain(&x[1..2]).copied().collect()
     }
 
-    /// A view of `x` with the channels last.
+    /// A view of `x` with the channels last; whoever calls checks its shape.
     fn channels_last(&self, x: &Tensor) -> Tensor {
-        if self.channels_first { moved(x, 1, x.rank() - 1) } else { x.clone() }
+        if self.channels_first && x.rank() > 2 { moved(x, 1, x.rank() - 1) } else { x.clone() }
     }
 
     /// A view of `y`, whose channels are last, in this layout.
