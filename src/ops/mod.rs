@@ -7,9 +7,6 @@ mod compare;
 mod concat;
 mod conv;
 pub(crate) mod cost;
-mod gradient;
-mod linear;
-mod matmul;
 mod cross_entropy;
 mod dropout;
 mod elu;
@@ -17,7 +14,10 @@ mod exponential;
 mod extreme;
 mod extremum;
 mod function;
+mod gradient;
 mod hyperbolic;
+mod linear;
+mod matmul;
 mod mean;
 mod norm;
 mod normalise;
@@ -94,7 +94,9 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<softmax::LogSoftmax>(),
     OpEntry::binary::<softmax::LogSoftmaxGradient>(),
     OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
-    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>(
+        "sparse_softmax_cross_entropy_gradient",
+    ),
     OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
     OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
     OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
