@@ -17,6 +17,7 @@ mod function;
 mod gradient;
 mod hyperbolic;
 mod linear;
+mod logical;
 mod matmul;
 mod mean;
 mod norm;
@@ -26,6 +27,7 @@ mod op;
 mod operand;
 mod operators;
 mod pad;
+mod pairs;
 mod pool;
 mod power;
 mod real;
@@ -145,6 +147,14 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<compare::Greater>("greater"),
     OpEntry::wide::<compare::GreaterEqual>("greater_equal"),
     OpEntry::wide::<select::Where>("where"),
+    OpEntry::binary::<pairs::Pow>(),
+    OpEntry::binary::<pairs::SquaredDifference>(),
+    OpEntry::binary::<pairs::Atan2>(),
+    OpEntry::binary::<pairs::FloorMod>(),
+    OpEntry::wide::<logical::LogicalAnd>("logical_and"),
+    OpEntry::wide::<logical::LogicalOr>("logical_or"),
+    OpEntry::wide::<logical::LogicalNot>("logical_not"),
+    OpEntry::wide::<logical::WhereIndices>("where_indices"),
     OpEntry::unary::<mean::Mean>(),
     OpEntry::unary::<mean::Variance>(),
     OpEntry::unary::<extreme::Max>(),
