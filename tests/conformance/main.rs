@@ -11,6 +11,7 @@ mod initializers;
 mod modules;
 mod ops;
 mod report;
+mod tables;
 mod values;
 
 use std::error::Error;
@@ -20,7 +21,6 @@ use std::process::ExitCode;
 
 use couplet::Tensor;
 
-use args::Args;
 use case::Case;
 use check::Check;
 use report::{Report, Verdict};
@@ -43,6 +43,7 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
         ("initializers", _) => initializers::run(check),
+        (_, "table") => tables::run(check),
         _ => Ok(false),
     }
 }

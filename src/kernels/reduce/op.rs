@@ -23,7 +23,7 @@ pub(crate) struct Op<T, S, U, Add, Merge, Finish> {
 
 impl<T, S, U, Add, Merge, Finish> Op<T, S, U, Add, Merge, Finish>
 where
-    T: Copy + Send + Sync,
+    T: Copy + Send + Sync + 'static,
     S: Copy + Send + Sync,
     U: Copy + Send + Sync,
     Add: Fn(S, T) -> S + Sync,
@@ -107,7 +107,7 @@ where
 }
 
 /// Reduces `x` by an op for elements `T` and results `U`.
-pub(super) fn reduce_with<T: Copy + Send + Sync, U>(
+pub(super) fn reduce_with<T: Copy + Send + Sync + 'static, U>(
     x: View<T>,
     reduced: &[bool],
     y: &mut [U],

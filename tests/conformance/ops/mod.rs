@@ -1,7 +1,7 @@
 //! The `ops` family: the reference's tensor operations by name.
 
-mod arithmetic;
 mod convolution;
+mod elementwise;
 mod linear;
 mod neural;
 mod reductions;
@@ -18,7 +18,7 @@ type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
 
 /// All operations that are built.
 const OPS: &[&[(&str, Op)]] =
-    &[arithmetic::OPS, convolution::OPS, linear::OPS, neural::OPS, reductions::OPS, shape::OPS];
+    &[convolution::OPS, elementwise::OPS, linear::OPS, neural::OPS, reductions::OPS, shape::OPS];
 
 /// Step functions: the reference gives no gradient, we give zeros.
 const STEPS: &[&str] = &["floor", "ceil", "round"];
