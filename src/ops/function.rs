@@ -70,7 +70,7 @@ macro_rules! for_float {
         }
     };
 }
-pub(super) use for_float;
+pub(crate) use for_float;
 
 /// What the slope of a function is computed from, and so what the tape keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
