@@ -28,6 +28,8 @@ pub use autodiff::{GradientTape, Source, no_grad, value_and_grad};
 pub use couplet_derive::{Module, Visit, scoped};
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
+pub use kernels::parallel::{threads, with_threads};
+pub use ops::{Gradient, IndexedSlices, PadMode, Slice};
 #[doc(hidden)]
 pub use module::private as __private;
 pub use module::{

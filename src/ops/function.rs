@@ -4,8 +4,8 @@ use half::{bf16, f16};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::Element;
-use crate::error::Result;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
 use crate::kernels::math::Math;
 use crate::tensor::Tensor;
 
@@ -72,6 +72,21 @@ macro_rules! for_float {
 }
 pub(crate) use for_float;
 
+/// Computes in `f32` or `f64`; the half floats go through `f32` and are rounded once.
+pub(super) fn in_wide_float(
+    op: &'static str,
+    x: Tensor,
+    single: impl FnOnce(Tensor) -> Result<Tensor>,
+    double: impl FnOnce(Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    match x.dtype() {
+        DType::F32 => single(x),
+        DType::F64 => double(x),
+        dtype @ (DType::F16 | DType::BF16) => single(x.converted(DType::F32)?)?.converted(dtype),
+        other => Err(Error::dtype(op, "the input", other, "a float dtype; convert it with cast")),
+    }
+}
+
 /// What the slope of a function is computed from, and so what the tape keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
@@ -123,7 +138,7 @@ impl<F: Function> Unary for F {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         let f = *self;
-        for_float!(F::NAME, x.dtype(), T => map::<T>(x, move |x| T::narrow(f.value(x.widen()))))
+        in_wide_float(F::NAME, x, |x| map::<f32>(x, move |x| f.value(x)), |x| map::<f64>(x, move |x| f.value(x)))
     }
 
     /// `dx = dy f'(x)`.
@@ -157,9 +172,15 @@ impl<F: Function> Binary for Slope<F> {
 
     fn forward(&self, v: Tensor, dy: Tensor) -> Result<Tensor> {
         let f = self.0;
-        for_float!(F::SLOPE_NAME, same_dtype(F::SLOPE_NAME, &v, &dy)?, T => {
-            zip::<T>(F::SLOPE_NAME, v, dy, move |v, dy| T::narrow(dy.widen() * f.slope(v.widen())))
-        })
+        match same_dtype(F::SLOPE_NAME, &v, &dy)? {
+            DType::F32 => zip::<f32>(F::SLOPE_NAME, v, dy, move |v, dy| dy * f.slope(v)),
+            DType::F64 => zip::<f64>(F::SLOPE_NAME, v, dy, move |v, dy| dy * f.slope(v)),
+            dtype @ (DType::F16 | DType::BF16) => {
+                let (v, dy) = (v.converted(DType::F32)?, dy.converted(DType::F32)?);
+                self.forward(v, dy)?.converted(dtype)
+            }
+            other => Err(Error::dtype(F::SLOPE_NAME, "the input", other, "a float dtype; convert it with cast")),
+        }
     }
 
     /// With `z` the gradient of `y`: `dv = z dy f''`, and `z f'` for `dy`.

@@ -7,9 +7,6 @@ mod compare;
 mod concat;
 mod conv;
 pub(crate) mod cost;
-mod gradient;
-mod linear;
-mod matmul;
 mod cross_entropy;
 mod dropout;
 mod elu;
@@ -17,7 +14,11 @@ mod exponential;
 mod extreme;
 mod extremum;
 mod function;
+mod gradient;
 mod hyperbolic;
+mod linear;
+mod logical;
+mod matmul;
 mod mean;
 mod norm;
 mod normalise;
@@ -26,6 +27,7 @@ mod op;
 mod operand;
 mod operators;
 mod pad;
+mod pairs;
 mod pool;
 mod power;
 mod real;
@@ -96,7 +98,9 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<softmax::LogSoftmax>(),
     OpEntry::binary::<softmax::LogSoftmaxGradient>(),
     OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
-    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>(
+        "sparse_softmax_cross_entropy_gradient",
+    ),
     OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
     OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
     OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
@@ -145,6 +149,14 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<compare::Greater>("greater"),
     OpEntry::wide::<compare::GreaterEqual>("greater_equal"),
     OpEntry::wide::<select::Where>("where"),
+    OpEntry::binary::<pairs::Pow>(),
+    OpEntry::binary::<pairs::SquaredDifference>(),
+    OpEntry::binary::<pairs::Atan2>(),
+    OpEntry::binary::<pairs::FloorMod>(),
+    OpEntry::wide::<logical::LogicalAnd>("logical_and"),
+    OpEntry::wide::<logical::LogicalOr>("logical_or"),
+    OpEntry::wide::<logical::LogicalNot>("logical_not"),
+    OpEntry::wide::<logical::WhereIndices>("where_indices"),
     OpEntry::unary::<mean::Mean>(),
     OpEntry::unary::<mean::Variance>(),
     OpEntry::unary::<extreme::Max>(),
@@ -203,7 +215,12 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs = inputs.map(|x| Some(x.into()));
-    match record::run(op.into_op(), &mut inputs)? {
+    the_output(record::run(op.into_op(), &mut inputs)?)
+}
+
+/// The output of an op that has exactly one.
+fn the_output(outputs: op::Outputs) -> Result<Tensor> {
+    match outputs {
         op::Outputs::One(y) => Ok(y),
         op::Outputs::Many(list) => {
             let count = list.len();
