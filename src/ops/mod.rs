@@ -51,6 +51,7 @@ pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
 pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
 pub(crate) use dropout::Dropout;
+pub(crate) use function::for_float;
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -58,6 +59,7 @@ pub use op::{
 };
 pub use operand::Operand;
 pub use pool::Pool;
+pub(crate) use sparse::row_numbers;
 pub use registry::{Listed, OpEntry, Sample, SampleInput, op_list, register_op};
 
 pub(crate) use arithmetic::{Number, for_number};
