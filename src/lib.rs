@@ -36,7 +36,6 @@ pub use module::{
     Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
     build_with, format_variables, log_variables, summary,
 };
-pub use kernels::parallel::{threads, with_threads};
 pub use scope::{Entered, Scope};
 pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};
