@@ -10,7 +10,9 @@ mod gradients;
 mod initializers;
 mod modules;
 mod ops;
+mod optimizers;
 mod report;
+mod tables;
 mod values;
 
 use std::error::Error;
@@ -20,7 +22,6 @@ use std::process::ExitCode;
 
 use couplet::Tensor;
 
-use args::Args;
 use case::Case;
 use check::Check;
 use report::{Report, Verdict};
@@ -42,7 +43,9 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
     match (case.group(), case.mode.as_str()) {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
+        (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),
+        (_, "table") => tables::run(check),
         _ => Ok(false),
     }
 }

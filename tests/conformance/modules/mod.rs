@@ -2,12 +2,13 @@
 
 mod donor;
 pub mod initial;
-mod layers;
+pub mod layers;
+mod subjects;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use couplet::random::{self, Generator};
-use couplet::{Forward, Module, Tensor, Variable};
+use couplet::{Module, Tensor, Variable};
 use serde_json::{Map, Value};
 
 use crate::args::Args;
@@ -29,6 +30,12 @@ pub trait Subject {
         Err(problem(format!("action {action:?} is not understood")))
     }
 
+    /// What comes before the first call of a script.
+    fn prepare(&self, x: &Inputs) -> Outcome {
+        let _ = x;
+        Ok(())
+    }
+
     /// Whether a call draws random numbers although all variables are there.
     fn draws(&self) -> bool {
         false
@@ -38,14 +45,6 @@ pub trait Subject {
 /// Makes the subject of a case from the constructor's arguments.
 type Build = fn(&mut Args) -> Outcome<Box<dyn Subject>>;
 
-/// All modules that are built.
-const MODULES: &[&[(&str, Build)]] = &[layers::MODULES];
-
-/// A layer with one input and one output, and what its variables are asked through.
-pub trait Layer: Forward + Module {}
-
-impl<M: Forward + Module> Layer for M {}
-
 /// The tensors of a call that have not been used yet.
 #[derive(Default)]
 pub struct Inputs {
@@ -54,18 +53,31 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Those of a case: first the positional ones, then those by keyword.
+    /// One tensor.
+    pub fn one(x: Tensor) -> Self {
+        Inputs { positional: [x].into(), ..Inputs::default() }
+    }
+
+    /// Those of a case, by position or by keyword.
     pub fn of(case: &Case, x: &[Tensor]) -> Self {
-        let (positional, keyword) = x.split_at(case.inputs.len());
-        Inputs {
-            positional: positional.iter().cloned().collect(),
-            keyword: case.kw_inputs.iter().cloned().zip(keyword.iter().cloned()).collect(),
+        let mut inputs = Inputs::default();
+        for (name, x) in case.inputs.iter().zip(x) {
+            match case.kw_inputs.contains(name) {
+                true => drop(inputs.keyword.insert(name.clone(), x.clone())),
+                false => inputs.positional.push_back(x.clone()),
+            }
         }
+        inputs
     }
 
     /// The next tensor by position.
     pub fn next(&mut self) -> Outcome<Tensor> {
         self.positional.pop_front().ok_or_else(|| problem("an input is missing"))
+    }
+
+    /// The next tensor, which stays.
+    pub fn peek(&self) -> Option<&Tensor> {
+        self.positional.front()
     }
 
     /// A tensor passed by keyword.
@@ -89,8 +101,9 @@ pub fn one(y: couplet::Result<Tensor>) -> Outcome<Outputs> {
 
 /// The subject of a module with its constructor's arguments, or `None` if there is no such module.
 pub fn build(module: &str, ctor: &Map<String, Value>) -> Outcome<Option<Box<dyn Subject>>> {
-    let Some((_, build)) = MODULES.iter().copied().flatten().find(|(name, _)| *name == module) else {
-        return Ok(None);
+    let Some((_, build)) = subjects::SUBJECTS.iter().find(|(name, _)| *name == module) else {
+        let layer = layers::build(module, ctor)?;
+        return Ok(layer.map(|layer| -> Box<dyn Subject> { Box::new(subjects::Plain(layer)) }));
     };
     let mut args = Args::new(ctor);
     let subject = build(&mut args)?;
@@ -130,6 +143,7 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
 /// The call of the case, or its script.
 fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Outputs> {
     let outputs = if case.mode == "script" {
+        subject.prepare(&inputs)?;
         let mut outputs = Outputs::new();
         for (i, action) in case.script.iter().enumerate() {
             let y = match action {
