@@ -178,7 +178,7 @@ unsafe fn slice<'a, T>(x: *const u8, len: usize) -> &'a [T] {
 
 /// # Safety
 /// `start..start + len` lies inside `y`, and nobody else uses that part during `'a`.
-unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) -> &'a mut [T] {
+pub(super) unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) -> &'a mut [T] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(y.get().add(start), len) }
 }

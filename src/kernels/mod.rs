@@ -15,3 +15,4 @@ mod real;
 pub(crate) mod reduce;
 mod scratch;
 pub(crate) mod simd;
+pub(crate) mod softmax;
