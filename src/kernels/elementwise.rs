@@ -183,43 +183,66 @@ pub(super) unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) 
     unsafe { std::slice::from_raw_parts_mut(y.get().add(start), len) }
 }
 
+// In the loops below `f` is copied first: the compiler then knows that writing to `y` does not change what `f` holds.
+
 #[inline(never)]
-fn map_run<T: Copy, U>(x: &[T], y: &mut [U], f: impl Fn(T) -> U) {
+fn map_run<T: Copy, U>(x: &[T], y: &mut [U], f: impl Fn(T) -> U + Copy) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
+        || {
+            let f = f;
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
+        },
     );
 }
 
 #[inline(never)]
-fn map_inplace_run<T: Copy>(y: &mut [T], f: impl Fn(T) -> T) {
+fn map_inplace_run<T: Copy>(y: &mut [T], f: impl Fn(T) -> T + Copy) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = f(*y)),
+        || {
+            let f = f;
+            y.iter_mut().for_each(|y| *y = f(*y));
+        },
     );
 }
 
 #[inline(never)]
-fn zip_run<T: Copy, U: Copy, V>(a: &[T], b: &[U], y: &mut [V], f: impl Fn(T, U) -> V) {
+fn zip_run<T: Copy, U: Copy, V>(a: &[T], b: &[U], y: &mut [V], f: impl Fn(T, U) -> V + Copy) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+        || {
+            let f = f;
+            y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b));
+        },
     );
 }
 
 #[inline(never)]
-fn zip_inplace_run<T: Copy, U: Copy>(y: &mut [T], b: &[U], f: impl Fn(T, U) -> T) {
+fn zip_inplace_run<T: Copy, U: Copy>(y: &mut [T], b: &[U], f: impl Fn(T, U) -> T + Copy) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b)),
+        || {
+            let f = f;
+            y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b));
+        },
     );
 }
 
 #[inline(never)]
-fn zip3_run<T: Copy, U: Copy, V: Copy, W>(a: &[T], b: &[U], c: &[V], y: &mut [W], f: impl Fn(T, U, V) -> W) {
+fn zip3_run<T: Copy, U: Copy, V: Copy, W>(
+    a: &[T],
+    b: &[U],
+    c: &[V],
+    y: &mut [W],
+    f: impl Fn(T, U, V) -> W + Copy,
+) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
+        || {
+            let f = f;
+            y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c));
+        },
     );
 }
 

@@ -16,3 +16,4 @@ pub(crate) mod reduce;
 mod scratch;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod update;
