@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod nets;
 pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod prelude;
 pub mod random;
 mod scope;

@@ -10,6 +10,7 @@ mod gradients;
 mod initializers;
 mod modules;
 mod ops;
+mod optimizers;
 mod report;
 mod tables;
 mod values;
@@ -42,6 +43,7 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
     match (case.group(), case.mode.as_str()) {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
+        (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),
         (_, "table") => tables::run(check),
         _ => Ok(false),

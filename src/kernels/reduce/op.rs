@@ -24,7 +24,7 @@ pub(crate) struct Op<T, S, U, Add, Merge, Finish> {
 impl<T, S, U, Add, Merge, Finish> Op<T, S, U, Add, Merge, Finish>
 where
     T: Copy + Send + Sync + 'static,
-    S: Copy + Send + Sync,
+    S: Copy + Send + Sync + 'static,
     U: Copy + Send + Sync,
     Add: Fn(S, T) -> S + Sync,
     Merge: Fn(S, S) -> S + Sync,
@@ -142,8 +142,8 @@ pub(super) fn reduce_with<T: Copy + Send + Sync + 'static, U>(
 // SAFETY: each method touches what its arguments describe, with the types that `sizes` states.
 unsafe impl<T, S, U, Add, Merge, Finish> Fold for Op<T, S, U, Add, Merge, Finish>
 where
-    T: Copy + Send + Sync,
-    S: Copy + Send + Sync,
+    T: Copy + Send + Sync + 'static,
+    S: Copy + Send + Sync + 'static,
     U: Copy + Send + Sync,
     Add: Fn(S, T) -> S + Sync,
     Merge: Fn(S, S) -> S + Sync,
