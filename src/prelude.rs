@@ -7,7 +7,7 @@ pub use crate::nets::MLP;
 pub use crate::nn::{
     BatchNorm, Bias, Conv1D, Conv2D, Conv3D, Dropout, Flatten, Linear, Reshape, Sequential, pad,
 };
-pub use crate::ops::{Gradient, Padding, Slice};
+pub use crate::ops::{Gradient, Padding, Pool, Slice};
 pub use crate::optim::Optimizer;
 pub use crate::random::Generator;
 pub use crate::scope::Scope;

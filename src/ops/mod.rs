@@ -10,11 +10,13 @@ pub(crate) mod cost;
 mod cross_entropy;
 mod dropout;
 mod elu;
+mod erf;
 mod exponential;
 mod extreme;
 mod extremum;
 mod function;
 mod gradient;
+mod gelu;
 mod hyperbolic;
 mod linear;
 mod logical;
@@ -168,9 +170,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<pad::Pad>(),
     OpEntry::wide::<one_hot::OneHot>("one_hot"),
     OpEntry::unary::<trigonometric::Sin>(),
-    OpEntry::binary::<function::Slope<trigonometric::Sin>>(),
     OpEntry::unary::<trigonometric::Cos>(),
-    OpEntry::binary::<function::Slope<trigonometric::Cos>>(),
     OpEntry::unary::<trigonometric::Tan>(),
     OpEntry::binary::<function::Slope<trigonometric::Tan>>(),
     OpEntry::unary::<trigonometric::Asin>(),
@@ -199,6 +199,14 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<function::Slope<swish::Softsign>>(),
     OpEntry::unary::<swish::HardSigmoid>(),
     OpEntry::binary::<function::Slope<swish::HardSigmoid>>(),
+    OpEntry::unary::<erf::Erf>(),
+    OpEntry::binary::<function::Slope<erf::Erf>>(),
+    OpEntry::unary::<erf::Erfc>(),
+    OpEntry::binary::<function::Slope<erf::Erfc>>(),
+    OpEntry::unary::<gelu::Gelu>(),
+    OpEntry::binary::<function::Slope<gelu::Gelu>>(),
+    OpEntry::unary::<gelu::GeluTanh>(),
+    OpEntry::binary::<function::Slope<gelu::GeluTanh>>(),
     OpEntry::unary::<rounding::Floor>(),
     OpEntry::unary::<rounding::Ceil>(),
     OpEntry::unary::<rounding::Round>(),
