@@ -53,6 +53,11 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Tensors by position and by keyword.
+    pub fn new(positional: VecDeque<Tensor>, keyword: BTreeMap<String, Tensor>) -> Self {
+        Inputs { positional, keyword }
+    }
+
     /// One tensor.
     pub fn one(x: Tensor) -> Self {
         Inputs { positional: [x].into(), ..Inputs::default() }
@@ -85,7 +90,8 @@ impl Inputs {
         self.keyword.remove(name)
     }
 
-    fn finish(self) -> Outcome {
+    /// Refuses tensors that were not used.
+    pub fn finish(self) -> Outcome {
         match self.keyword.keys().next() {
             None if self.positional.is_empty() => Ok(()),
             None => Err(problem("an input is not used")),
