@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod nets;
 pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod prelude;
 pub mod random;
 mod scope;
@@ -27,6 +28,7 @@ pub use autodiff::{GradientTape, Source, no_grad, value_and_grad};
 pub use couplet_derive::{Module, Visit, scoped};
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
+pub use kernels::parallel::{threads, with_threads};
 #[doc(hidden)]
 pub use module::private as __private;
 pub use module::{

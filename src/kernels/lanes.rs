@@ -44,6 +44,11 @@ pub(crate) fn map<T: Sync, U: Send>(
     });
 }
 
+/// Positions of what holds.
+pub(crate) fn positions(x: &[bool]) -> Vec<usize> {
+    x.iter().enumerate().filter(|&(_, &x)| x).map(|(i, _)| i).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::parallel::with_threads;

@@ -23,3 +23,4 @@ pub(crate) mod scatter;
 mod scratch;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod update;

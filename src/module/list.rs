@@ -15,8 +15,8 @@ use super::visit::{Edges, Node, Visit};
 use super::waiting::{Waiting, Waits};
 use crate::error::{Error, Result};
 
-/// Chunk `k` holds `2^k` items, so that items never move while others are added.
-const CHUNKS: usize = usize::BITS as usize - 1;
+/// Chunk `k` holds `2^k` items, so that items never move while others are added: room for more than memory can hold.
+const CHUNKS: usize = 40;
 
 /// A list of parts that can grow through a shared reference: items stay where they are, and are never removed.
 ///

@@ -7,17 +7,18 @@ mod compare;
 mod concat;
 mod conv;
 pub(crate) mod cost;
-mod gradient;
-mod linear;
-mod matmul;
 mod cross_entropy;
 mod dropout;
 mod elu;
+mod erf;
 mod exponential;
 mod extreme;
 mod extremum;
 mod function;
+mod gradient;
+mod gelu;
 mod hyperbolic;
+mod logical;
 mod mean;
 mod norm;
 mod normalise;
@@ -26,6 +27,7 @@ mod op;
 mod operand;
 mod operators;
 mod pad;
+mod pairs;
 mod pool;
 mod power;
 mod real;
@@ -49,6 +51,7 @@ pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
 pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
 pub(crate) use dropout::Dropout;
+pub(crate) use function::for_float;
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -56,6 +59,7 @@ pub use op::{
 };
 pub use operand::Operand;
 pub use pool::Pool;
+pub(crate) use sparse::row_numbers;
 pub use registry::{Listed, OpEntry, Sample, SampleInput, op_list, register_op};
 
 pub(crate) use arithmetic::{Number, for_number};
@@ -94,7 +98,9 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<softmax::LogSoftmax>(),
     OpEntry::binary::<softmax::LogSoftmaxGradient>(),
     OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
-    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>(
+        "sparse_softmax_cross_entropy_gradient",
+    ),
     OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
     OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
     OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
@@ -143,6 +149,14 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<compare::Greater>("greater"),
     OpEntry::wide::<compare::GreaterEqual>("greater_equal"),
     OpEntry::wide::<select::Where>("where"),
+    OpEntry::binary::<pairs::Pow>(),
+    OpEntry::binary::<pairs::SquaredDifference>(),
+    OpEntry::binary::<pairs::Atan2>(),
+    OpEntry::binary::<pairs::FloorMod>(),
+    OpEntry::wide::<logical::LogicalAnd>("logical_and"),
+    OpEntry::wide::<logical::LogicalOr>("logical_or"),
+    OpEntry::wide::<logical::LogicalNot>("logical_not"),
+    OpEntry::wide::<logical::WhereIndices>("where_indices"),
     OpEntry::unary::<mean::Mean>(),
     OpEntry::unary::<mean::Variance>(),
     OpEntry::unary::<extreme::Max>(),
@@ -152,9 +166,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<pad::Pad>(),
     OpEntry::wide::<one_hot::OneHot>("one_hot"),
     OpEntry::unary::<trigonometric::Sin>(),
-    OpEntry::binary::<function::Slope<trigonometric::Sin>>(),
     OpEntry::unary::<trigonometric::Cos>(),
-    OpEntry::binary::<function::Slope<trigonometric::Cos>>(),
     OpEntry::unary::<trigonometric::Tan>(),
     OpEntry::binary::<function::Slope<trigonometric::Tan>>(),
     OpEntry::unary::<trigonometric::Asin>(),
@@ -183,6 +195,14 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<function::Slope<swish::Softsign>>(),
     OpEntry::unary::<swish::HardSigmoid>(),
     OpEntry::binary::<function::Slope<swish::HardSigmoid>>(),
+    OpEntry::unary::<erf::Erf>(),
+    OpEntry::binary::<function::Slope<erf::Erf>>(),
+    OpEntry::unary::<erf::Erfc>(),
+    OpEntry::binary::<function::Slope<erf::Erfc>>(),
+    OpEntry::unary::<gelu::Gelu>(),
+    OpEntry::binary::<function::Slope<gelu::Gelu>>(),
+    OpEntry::unary::<gelu::GeluTanh>(),
+    OpEntry::binary::<function::Slope<gelu::GeluTanh>>(),
     OpEntry::unary::<rounding::Floor>(),
     OpEntry::unary::<rounding::Ceil>(),
     OpEntry::unary::<rounding::Round>(),
@@ -201,7 +221,12 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs = inputs.map(|x| Some(x.into()));
-    match record::run(op.into_op(), &mut inputs)? {
+    the_output(record::run(op.into_op(), &mut inputs)?)
+}
+
+/// The output of an op that has exactly one.
+fn the_output(outputs: op::Outputs) -> Result<Tensor> {
+    match outputs {
         op::Outputs::One(y) => Ok(y),
         op::Outputs::Many(list) => {
             let count = list.len();

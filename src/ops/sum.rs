@@ -9,7 +9,8 @@ use crate::tensor::{Shape, Tensor, resolve_axis, take};
 use super::apply;
 use super::arithmetic::for_number;
 use super::op::{Saved, Saves, Unary};
-use super::registry::{Listed, Sample, SampleInput};
+use super::reduction::Reduction;
+use super::registry::{Listed, Sample};
 
 /// Axes of a reduction: one, several, or all of them (`()`); negative axes count from the end.
 pub trait Axes {
@@ -97,38 +98,26 @@ pub(crate) fn reduce_sum(x: &Tensor, reduced: &[bool]) -> Result<Tensor> {
 
 /// `y` is the sum of `x` over the marked axes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Sum {
-    from: Shape,
-    reduced: Vec<bool>,
-    keep_dims: bool,
-}
+pub(crate) struct Sum(Reduction);
 
 impl Unary for Sum {
     const NAME: &'static str = "sum";
     const SAVES: Saves = Saves::NOTHING;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
-        let y = reduce_sum(&x, &self.reduced)?;
-        if self.keep_dims { Ok(y) } else { y.reshaped(dropped_shape(x.shape(), &self.reduced)) }
+        self.0.check("sum", &x)?;
+        reduce_sum(&x, self.0.reduced())?.reshaped(self.0.to())
     }
 
     /// `dx` is `dy` repeated along the summed axes.
     fn gradient(&self, _: &Saved, dy: &Tensor) -> Result<Tensor> {
-        dy.reshape(kept_shape(&self.from, &self.reduced))?.broadcast_to(self.from.clone())
+        self.0.spread(dy)
     }
 }
 
 impl Listed for Sum {
     fn samples() -> Vec<Sample> {
-        let sample = |reduced: [bool; 3], keep_dims| {
-            let op = Sum { from: [2, 3, 4].into(), reduced: reduced.to_vec(), keep_dims };
-            Sample::new(op, [SampleInput::float(&[2, 3, 4])])
-        };
-        vec![
-            sample([true, true, true], false),
-            sample([false, true, false], false),
-            sample([true, false, true], true),
-        ]
+        Reduction::samples(Sum)
     }
 }
 
@@ -149,7 +138,6 @@ impl Tensor {
     /// # Errors
     /// An axis is out of range or named twice, or the dtype is bool.
     pub fn sum_axes(&self, axes: impl Axes, keep_dims: bool) -> Result<Tensor> {
-        let reduced = axes.reduced("sum", self.rank())?;
-        apply(Sum { from: self.shape().clone(), reduced, keep_dims }, [self])
+        apply(Sum(Reduction::new("sum", self, axes, keep_dims)?), [self])
     }
 }

@@ -2,63 +2,70 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernels::math::Math;
-use crate::tensor::Tensor;
+use crate::kernels::layout::View;
+use crate::kernels::math::{self, Math};
+use crate::tensor::{Tensor, take};
 
 use super::apply;
-use super::function::{Function, Of};
+use super::function::{Function, Of, in_wide_float};
+use super::op::{Saved, Saves, Unary};
+use super::registry::{Listed, Sample, SampleInput};
 
 /// `y = sin(x)`, `x` in radians.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Sin;
 
-impl Function for Sin {
+impl Unary for Sin {
     const NAME: &'static str = "sin";
-    const SLOPE_NAME: &'static str = "sin_slope";
-    const SLOPE_OF: Of = Of::Input;
+    const SAVES: Saves = Saves::INPUTS;
 
-    #[inline(always)]
-    fn value<R: Math>(&self, x: R) -> R {
-        x.sin()
+    fn forward(&self, x: Tensor) -> Result<Tensor> {
+        in_wide_float("sin", x, |x| filled(&x, math::sin::<f32>), |x| filled(&x, math::sin::<f64>))
     }
 
-    /// `cos(x)`.
-    #[inline(always)]
-    fn slope<R: Math>(&self, x: R) -> R {
-        x.cos()
+    /// `dx = dy cos(x)`.
+    fn gradient(&self, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
+        dy * saved.input(0)?.cos()?
     }
+}
 
-    /// `-sin(x)`.
-    fn curvature(&self, x: &Tensor) -> Result<Option<Tensor>> {
-        (-x.sin()?).map(Some)
+impl Listed for Sin {
+    fn samples() -> Vec<Sample> {
+        vec![Sample::new(Sin, [SampleInput::float(&[2, 3])])]
     }
 }
 
 /// `y = cos(x)`, `x` in radians.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Cos;
 
-impl Function for Cos {
+impl Unary for Cos {
     const NAME: &'static str = "cos";
-    const SLOPE_NAME: &'static str = "cos_slope";
-    const SLOPE_OF: Of = Of::Input;
+    const SAVES: Saves = Saves::INPUTS;
 
-    #[inline(always)]
-    fn value<R: Math>(&self, x: R) -> R {
-        x.cos()
+    fn forward(&self, x: Tensor) -> Result<Tensor> {
+        in_wide_float("cos", x, |x| filled(&x, math::cos::<f32>), |x| filled(&x, math::cos::<f64>))
     }
 
-    /// `-sin(x)`.
-    #[inline(always)]
-    fn slope<R: Math>(&self, x: R) -> R {
-        -x.sin()
+    /// `dx = -dy sin(x)`.
+    fn gradient(&self, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
+        (-dy)? * saved.input(0)?.sin()?
     }
+}
 
-    /// `-cos(x)`.
-    fn curvature(&self, x: &Tensor) -> Result<Option<Tensor>> {
-        (-x.cos()?).map(Some)
+impl Listed for Cos {
+    fn samples() -> Vec<Sample> {
+        vec![Sample::new(Cos, [SampleInput::float(&[2, 3])])]
     }
+}
+
+/// A tensor of the shape of `x` that `fill` writes.
+fn filled<T: Element>(x: &Tensor, fill: impl Fn(View<'_, T>, &mut [T])) -> Result<Tensor> {
+    let mut y = take::<T>(x.size());
+    fill(x.view::<T>()?, &mut y);
+    Ok(Tensor::from_taken(y, x.shape().clone()))
 }
 
 /// `y = tan(x)`, `x` in radians.

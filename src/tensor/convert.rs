@@ -7,7 +7,7 @@ use ndarray::{Array, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 
-use super::{Buffer, Header, Shape, Strides, Tensor, ValueId, take};
+use super::{Buffer, Header, Shape, Strides, Tensor, ValueId};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor {
     /// Takes the array's memory as it is, whatever its layout; nothing is copied.
@@ -130,9 +130,8 @@ impl Tensor {
         if let Some(slice) = self.as_slice::<T>()? {
             return Ok(slice.to_vec());
         }
-        let mut data = take::<T>(self.size());
-        crate::kernels::elementwise::copy(self.view::<T>()?, &mut data);
-        Ok(data)
+        let copy = self.to_contiguous();
+        Ok(copy.as_slice::<T>()?.unwrap_or(&[]).to_vec())
     }
 
     /// The one element of a tensor of size 1.

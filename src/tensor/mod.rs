@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::kernels::elementwise::{Elements, Output};
 use crate::kernels::layout::View;
 
 pub use buffer::Storage;
@@ -184,6 +185,25 @@ impl Tensor {
         Ok(self.is_contiguous().then(|| &data[self.0.offset..self.0.offset + self.size()]))
     }
 
+    /// A contiguous tensor with arbitrary contents, for a kernel to write.
+    pub(crate) fn blank(shape: Shape, dtype: DType) -> Self {
+        crate::dtype::for_dtype!(dtype, T => Tensor::from_taken(take::<T>(shape.size()), shape))
+    }
+
+    /// The elements for a kernel that knows their type by itself.
+    pub(crate) fn elements(&self) -> Elements<'_> {
+        self.0.buffer.elements(self.0.offset, &self.0.shape, &self.0.strides)
+    }
+
+    /// The elements for such a kernel to write, if they are contiguous and no other handle shares the buffer.
+    pub(crate) fn output(&mut self) -> Option<Output<'_>> {
+        if !self.is_contiguous() {
+            return None;
+        }
+        let (offset, size) = (self.0.offset, self.size());
+        Arc::get_mut(&mut Arc::get_mut(&mut self.0)?.buffer)?.output(offset, size)
+    }
+
     /// The elements for writing, if they are contiguous and no other handle shares the buffer.
     pub(crate) fn unique_slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         if !self.is_contiguous() {
@@ -195,10 +215,12 @@ impl Tensor {
 
     /// Contiguous elements for writing: in place if nobody shares them, else in a copy.
     pub(crate) fn make_mut<T: Element>(&mut self) -> Result<&mut [T]> {
-        if self.unique_slice_mut::<T>().is_none() {
-            let mut data = take::<T>(self.size());
-            crate::kernels::elementwise::copy(self.view::<T>()?, &mut data);
-            *self = Tensor::from_taken(data, self.shape().clone()).identified(self.id());
+        if self.output().is_none() {
+            let mut copy = Tensor::blank(self.shape().clone(), self.dtype());
+            if let Some(y) = copy.output() {
+                crate::kernels::elementwise::copy_any(self.elements(), y);
+            }
+            *self = copy.identified(self.id());
         }
         let dtype = self.dtype();
         self.unique_slice_mut::<T>().ok_or_else(|| Error::dtype("tensor", "it", dtype, T::DTYPE.name()))
@@ -209,13 +231,11 @@ impl Tensor {
         if self.is_contiguous() {
             return self.clone();
         }
-        crate::dtype::for_dtype!(self.dtype(), T => {
-            let mut data = take::<T>(self.size());
-            if let Ok(view) = self.view::<T>() {
-                crate::kernels::elementwise::copy(view, &mut data);
-            }
-            Tensor::from_taken(data, self.shape().clone()).identified(self.id())
-        })
+        let mut copy = Tensor::blank(self.shape().clone(), self.dtype());
+        if let Some(y) = copy.output() {
+            crate::kernels::elementwise::copy_any(self.elements(), y);
+        }
+        copy.identified(self.id())
     }
 
     pub(crate) fn into_buffer(self) -> (Arc<Buffer>, usize, Shape, Strides) {

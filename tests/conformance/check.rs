@@ -48,7 +48,6 @@ fn tolerance(case: &Case, key: &str) -> Tolerance {
     if case.is_f64() {
         let rtol = match group {
             // The reference rounds some constants to f32 there; exact ones are right.
-            "optim" if case.quirk => 1e-7,
             "train" if case.quirk => 1e-6,
             "ops" if case.quirk => 1e-8,
             "nets" => 1e-10,

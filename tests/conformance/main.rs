@@ -12,6 +12,7 @@ mod initializers;
 mod mended;
 mod modules;
 mod ops;
+mod optimizers;
 mod report;
 mod tables;
 mod values;
@@ -44,6 +45,7 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
     match (case.group(), case.mode.as_str()) {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
+        (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),
         ("errors", _) => errors::run(check).map(|()| true),
         (_, "table") => tables::run(check),

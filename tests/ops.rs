@@ -1,0 +1,286 @@
+//! What every op promises, over the one list of ops: right gradients of first and second order on any layout, a name
+//! and attributes that survive encoding, the same bits on any number of threads, and no panic on input that does not fit.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use couplet::autodiff::check_gradients;
+use couplet::ops::{
+    Attributes, Computed, Gradient, Inputs, Mask, Op, OpEntry, Sample, SampleInput, Saved, Saves, apply_many,
+    op_list,
+};
+use couplet::{DType, GradientTape, Result, Slice, Tensor, with_threads};
+
+/// A boxed op, so that one decoded by the list can be applied.
+#[derive(Debug)]
+struct Boxed(Box<dyn Op>);
+
+impl Attributes for Boxed {
+    fn attributes(&self) -> Result<Vec<u8>> {
+        self.0.attributes()
+    }
+}
+
+impl Op for Boxed {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn saves(&self, tracked: Mask) -> Saves {
+        self.0.saves(tracked)
+    }
+    fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
+        self.0.forward(inputs)
+    }
+    fn gradient(&self, saved: &Saved, dy: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
+        self.0.gradient(saved, dy, needs)
+    }
+}
+
+/// Uniform numbers in 0..1 (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// How an input lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Layout {
+    Contiguous,
+    Transposed,
+    Sliced,
+    Reversed,
+    Broadcast,
+}
+
+const LAYOUTS: [Layout; 5] =
+    [Layout::Contiguous, Layout::Transposed, Layout::Sliced, Layout::Reversed, Layout::Broadcast];
+
+impl Layout {
+    /// The shape that [`lay`](Layout::lay) turns into `shape`.
+    fn base(self, shape: &[usize]) -> Vec<usize> {
+        match self {
+            Layout::Contiguous | Layout::Reversed => shape.to_vec(),
+            Layout::Transposed => shape.iter().rev().copied().collect(),
+            Layout::Sliced => shape.iter().map(|d| 2 * d + 1).collect(),
+            Layout::Broadcast => {
+                shape.iter().enumerate().map(|(i, &d)| if i == 0 { d.min(1) } else { d }).collect()
+            }
+        }
+    }
+
+    /// A view of `x` in this layout.
+    fn lay(self, x: &Tensor, shape: &[usize]) -> Result<Tensor> {
+        match self {
+            Layout::Contiguous => Ok(x.clone()),
+            Layout::Transposed => x.transpose(&(0..x.rank() as isize).rev().collect::<Vec<_>>()),
+            Layout::Sliced => x.slice(&vec![Slice::from(1..).by(2); x.rank()]),
+            Layout::Reversed => x.slice(&vec![Slice::step(-1); x.rank()]),
+            Layout::Broadcast => x.broadcast_to(shape),
+        }
+    }
+}
+
+fn shape_of(input: &SampleInput) -> &[usize] {
+    match input {
+        SampleInput::Float { shape, .. } | SampleInput::Index { shape, .. } | SampleInput::Bool { shape } => {
+            shape
+        }
+    }
+}
+
+/// A tensor of `shape` with values as `input` says.
+fn draw(input: &SampleInput, shape: &[usize], numbers: &mut Numbers) -> Tensor {
+    let size: usize = shape.iter().product();
+    match input {
+        SampleInput::Float { low, high, .. } => {
+            let data: Vec<f64> = (0..size).map(|_| low + (high - low) * numbers.next()).collect();
+            Tensor::from_vec(data, shape).unwrap()
+        }
+        SampleInput::Index { below, .. } => {
+            let data: Vec<i64> = (0..size).map(|_| (numbers.next() * *below as f64) as i64).collect();
+            Tensor::from_vec(data, shape).unwrap()
+        }
+        SampleInput::Bool { .. } => {
+            let data: Vec<bool> = (0..size).map(|_| numbers.next() < 0.5).collect();
+            Tensor::from_vec(data, shape).unwrap()
+        }
+        other => panic!("the test must learn to draw {other:?}"),
+    }
+}
+
+/// A copy of the sample's op, by way of its encoding.
+fn copy(entry: &OpEntry, sample: &Sample) -> Result<Boxed> {
+    (entry.decode)(&sample.op.attributes()?).map(Boxed)
+}
+
+/// Applies the op to `inputs`, which are laid out anew.
+fn run(entry: &OpEntry, sample: &Sample, layout: Layout, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let laid = inputs.iter().zip(&sample.inputs).map(|(x, s)| layout.lay(x, shape_of(s)));
+    apply_many(copy(entry, sample)?, laid.collect::<Result<Vec<_>>>()?)
+}
+
+/// All float tensors as one vector.
+fn joined(tensors: &[Tensor]) -> Result<Tensor> {
+    let flat: Vec<Tensor> = tensors
+        .iter()
+        .filter(|t| t.dtype().is_float())
+        .map(|t| t.reshape([t.size()]))
+        .collect::<Result<_>>()?;
+    Tensor::concat(&flat.iter().collect::<Vec<_>>(), 0)
+}
+
+/// The gradients of the outputs, with unequal seeds, as one vector; zeros where there is none.
+fn gradients(entry: &OpEntry, sample: &Sample, layout: Layout, inputs: &[Tensor]) -> Result<Tensor> {
+    let tape = GradientTape::new();
+    let sources: Vec<&Tensor> = inputs.iter().filter(|x| x.dtype().is_float()).collect();
+    sources.iter().for_each(|x| tape.watch(*x));
+    let y = joined(&run(entry, sample, layout, inputs)?)?;
+    let seed = Tensor::linspace(0.7, 1.9, y.size(), y.dtype())?;
+    let gradients = tape.gradient_with_seed(&y, &seed, &sources)?;
+    let dense = |(g, x): (Option<Gradient>, &&Tensor)| {
+        g.map_or_else(|| Tensor::zeros(x.shape().clone(), x.dtype()), |g| g.to_dense())
+    };
+    joined(&gradients.into_iter().zip(&sources).map(dense).collect::<Result<Vec<_>>>()?)
+}
+
+/// Calls `f` with every op, sample, layout and inputs for it.
+fn for_each_case(mut f: impl FnMut(&str, &OpEntry, &Sample, Layout, &[Tensor])) {
+    for entry in op_list() {
+        for (number, sample) in (entry.samples)().iter().enumerate() {
+            for layout in LAYOUTS {
+                let mut numbers = Numbers(number as u64 + 1);
+                let draw = |s| draw(s, &layout.base(shape_of(s)), &mut numbers);
+                let inputs: Vec<Tensor> = sample.inputs.iter().map(draw).collect();
+                let case = format!("{}, sample {number}, {layout:?}", entry.name);
+                f(&case, &entry, sample, layout, &inputs);
+            }
+        }
+    }
+}
+
+/// Whether any output can be differentiated.
+fn has_float_output(entry: &OpEntry, sample: &Sample, layout: Layout, inputs: &[Tensor]) -> bool {
+    let y = run(entry, sample, layout, inputs).unwrap_or_else(|e| panic!("{}: {e}", entry.name));
+    y.iter().any(|y| y.dtype().is_float()) && inputs.iter().any(|x| x.dtype().is_float())
+}
+
+#[test]
+fn every_op_has_a_name_of_its_own_a_sample_and_attributes_that_survive_encoding() {
+    let mut names = Vec::new();
+    for entry in op_list() {
+        let samples = (entry.samples)();
+        assert!(!samples.is_empty(), "{} lists no sample", entry.name);
+        for sample in &samples {
+            assert_eq!(sample.op.name(), entry.name);
+            let bytes = sample.op.attributes().unwrap();
+            let decoded = (entry.decode)(&bytes).unwrap();
+            assert_eq!((decoded.name(), decoded.attributes().unwrap()), (entry.name, bytes));
+            assert_eq!(format!("{decoded:?}"), format!("{:?}", sample.op));
+        }
+        names.push(entry.name);
+    }
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "two ops share a name");
+}
+
+#[test]
+fn first_derivatives_match_finite_differences_on_every_layout() {
+    for_each_case(|case, entry, sample, layout, inputs| {
+        if has_float_output(entry, sample, layout, inputs) {
+            let f = |x: &[Tensor]| joined(&run(entry, sample, layout, x)?);
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            check_gradients(f, &inputs, 1e-6).unwrap_or_else(|e| panic!("{case}: {e}"));
+        }
+    });
+}
+
+#[test]
+fn second_derivatives_match_finite_differences_on_every_layout() {
+    for_each_case(|case, entry, sample, layout, inputs| {
+        if has_float_output(entry, sample, layout, inputs) {
+            let f = |x: &[Tensor]| gradients(entry, sample, layout, x);
+            let inputs: Vec<&Tensor> = inputs.iter().collect();
+            check_gradients(f, &inputs, 1e-6).unwrap_or_else(|e| panic!("{case}: {e}"));
+        }
+    });
+}
+
+#[test]
+fn every_layout_and_number_of_threads_gives_the_bits_of_a_contiguous_input_on_one_thread() {
+    let bits = |tensors: Vec<Tensor>| -> Vec<Vec<u64>> {
+        let bits = |t: &Tensor| t.cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
+        tensors.iter().map(|t| bits(t).into_iter().map(f64::to_bits).collect()).collect()
+    };
+    for_each_case(|case, entry, sample, layout, inputs| {
+        let one = bits(with_threads(1, || run(entry, sample, layout, inputs)).unwrap());
+        let two = bits(with_threads(2, || run(entry, sample, layout, inputs)).unwrap());
+        assert_eq!(one, two, "{case}");
+        let copies: Vec<Tensor> = inputs
+            .iter()
+            .zip(&sample.inputs)
+            .map(|(x, s)| {
+                let laid = layout.lay(x, shape_of(s)).unwrap();
+                let dtype = laid.dtype();
+                let data = laid.cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
+                Tensor::from_vec(data, shape_of(s)).unwrap().cast(dtype).unwrap()
+            })
+            .collect();
+        let plain = run(entry, sample, Layout::Contiguous, &copies).unwrap();
+        assert_eq!(one, bits(plain), "{case} against contiguous");
+        if has_float_output(entry, sample, layout, inputs) {
+            let one = with_threads(1, || gradients(entry, sample, layout, inputs)).unwrap();
+            let two = with_threads(2, || gradients(entry, sample, layout, inputs)).unwrap();
+            assert_eq!(bits(vec![one]), bits(vec![two]), "gradient of {case}");
+        }
+    });
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused_without_a_panic() {
+    let dtypes = [DType::F32, DType::F16, DType::I32, DType::U8, DType::Bool];
+    let shapes: [&[usize]; 6] = [&[], &[0], &[5], &[2, 0, 3], &[7, 2], &[1, 1, 1, 1, 1, 1, 1]];
+    for entry in op_list() {
+        for (number, sample) in (entry.samples)().iter().enumerate() {
+            let draw = |s: &SampleInput| draw(s, shape_of(s), &mut Numbers(3));
+            let fitting: Vec<Tensor> = sample.inputs.iter().map(draw).collect();
+            let mut trials: Vec<Vec<Tensor>> = (0..fitting.len()).map(|n| fitting[..n].to_vec()).collect();
+            for position in 0..fitting.len() {
+                let mut with = |x: Tensor| {
+                    let mut inputs = fitting.clone();
+                    inputs[position] = x;
+                    trials.push(inputs);
+                };
+                for dtype in dtypes {
+                    with(fitting[position].cast(dtype).unwrap());
+                }
+                for shape in shapes {
+                    with(Tensor::zeros(shape, fitting[position].dtype()).unwrap());
+                }
+                if fitting[position].dtype() == DType::I64 {
+                    for index in [-1.0, 1e9, i64::MIN as f64] {
+                        with(Tensor::full(fitting[position].shape().clone(), index, DType::I64).unwrap());
+                    }
+                }
+            }
+            for inputs in trials {
+                let tape = GradientTape::new();
+                inputs.iter().for_each(|x| tape.watch(x));
+                let attempt = || {
+                    let y = apply_many(copy(&entry, sample)?, &inputs)?;
+                    let y = y.into_iter().find(|y| y.dtype().is_float());
+                    y.map(|y| tape.gradient(&y.sum()?, &inputs.iter().collect::<Vec<_>>())).transpose()
+                };
+                let outcome = catch_unwind(AssertUnwindSafe(attempt));
+                let shown: Vec<_> = inputs.iter().map(|x| format!("{}{}", x.dtype(), x.shape())).collect();
+                assert!(outcome.is_ok(), "{}, sample {number}, panics at {shown:?}", entry.name);
+            }
+        }
+    }
+}
