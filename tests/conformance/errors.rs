@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use couplet::{Module, Tensor};
+use couplet::{Gradient, Module, Tensor, Variable};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::case::dtype;
 use crate::check::{Check, floats};
 use crate::mended::{self, Way};
 use crate::modules::{self, Inputs, Subject};
-use crate::{Outcome, problem};
+use crate::{Outcome, optimizers, problem};
 
 /// One refusal.
 #[derive(Deserialize)]
@@ -133,6 +133,9 @@ impl Row {
 }
 
 fn attempt(row: &Row) -> Outcome<Fate> {
+    if let Some(name) = &row.optimizer {
+        return attempt_step(row, name);
+    }
     if row.module.is_none() || row.rnn {
         return Ok(Fate::Missing);
     }
@@ -159,6 +162,28 @@ fn attempt(row: &Row) -> Outcome<Fate> {
         return Ok(Fate::Refused);
     }
     Ok(Fate::Accepted)
+}
+
+/// One step of an optimiser.
+fn attempt_step(row: &Row, name: &str) -> Outcome<Fate> {
+    let Some(optimizer) = optimizers::build(name, &row.ctor, &[])? else { return Ok(Fate::Missing) };
+    let dtype_at = |i: usize| dtype(row.dtypes.get(i).map_or("float32", String::as_str));
+    let (of_parameters, of_updates) = (dtype_at(0)?, dtype_at(1)?);
+    let ones = |shape: &Vec<usize>, dtype| Tensor::ones(shape.clone(), dtype);
+    let parameters = row.params.iter().map(|shape| Ok(Variable::from_tensor("p", ones(shape, of_parameters)?)));
+    let parameters = parameters.collect::<Outcome<Vec<_>>>()?;
+    let update = |shape: &Option<Vec<usize>>| -> Outcome<Option<Gradient>> {
+        shape.as_ref().map(|shape| Ok(ones(shape, of_updates)?.into())).transpose()
+    };
+    let updates = row.updates.iter().map(update).collect::<Outcome<Vec<_>>>()?;
+    let before = contents(optimizer.as_module())?;
+    let Err(error) = optimizer.apply(&updates, &parameters) else { return Ok(Fate::Accepted) };
+    refusal(error.into(), optimizer.as_module())?;
+    let unchanged = parameters.iter().all(|variable| floats(&variable.value()).iter().all(|&value| value == 1.0));
+    if !unchanged || contents(optimizer.as_module())? != before {
+        return Err(problem("the refused step changed variables"));
+    }
+    Ok(Fate::Refused)
 }
 
 /// Whether an error is the library's own, and names the module.

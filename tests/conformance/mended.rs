@@ -5,11 +5,11 @@
 
 use crate::Outcome;
 use crate::check::{Tolerance, compare};
-use crate::errors::{Row, RowCall};
+use crate::errors::Row;
 
 /// A refusal that we do not share.
 pub struct Mended {
-    module: &'static str,
+    modules: &'static [&'static str],
     fits: fn(&Row) -> bool,
     pub way: Way,
     pub why: &'static str,
@@ -25,18 +25,19 @@ pub enum Way {
 
 const REFUSALS: &[Mended] = &[
     Mended {
-        module: "MLP",
-        fits: |row| !row.ctor.contains_key("dropout_rate"),
+        modules: &["Bias", "Conv1D", "Conv2D", "Conv3D", "Flatten", "Linear", "MLP", "Reshape", "Sequential"],
+        fits: |row| row.calls().is_ok_and(|calls| calls.iter().all(|call| call.call.contains_key("is_training"))),
         way: Way::Accepted(|row| {
             let call = &row.calls()?[0];
-            let plain = RowCall { call: serde_json::Map::new(), ..call.clone() };
-            let subject = row.build()?.ok_or("there is no MLP")?;
+            let mut plain = call.clone();
+            plain.call.remove("is_training");
+            let subject = row.build()?.ok_or("there is no such module")?;
             same(&row.perform(&*subject, call)?, &row.perform(&*subject, &plain)?, 0.0)
         }),
-        why: "all modules accept forward_t; without dropout it is forward",
+        why: "all modules accept forward_t; where nothing depends on training it is forward",
     },
     Mended {
-        module: "BatchNorm",
+        modules: &["BatchNorm"],
         fits: |row| row.dtype.as_deref() == Some("float64"),
         way: Way::Accepted(|row| {
             let call = &row.calls()?[0];
@@ -48,7 +49,7 @@ const REFUSALS: &[Mended] = &[
         why: "f64 works for every rank and layout",
     },
     Mended {
-        module: "BatchNorm",
+        modules: &["BatchNorm"],
         fits: |row| row.calls().is_ok_and(|calls| calls.iter().any(|call| call.tensors.values().any(|s| s.len() > 1))),
         way: Way::Accepted(|row| {
             let call = &row.calls()?[0];
@@ -60,7 +61,7 @@ const REFUSALS: &[Mended] = &[
         why: "a scale of a call may have any shape that broadcasts, whatever the rank",
     },
     Mended {
-        module: "Conv1D",
+        modules: &["Conv1D"],
         fits: |row| row.ctor.get("padding").is_some_and(|padding| padding.is_string()),
         way: Way::Inexpressible,
         why: "a padding is one of an enum or a function, not a word",
@@ -73,5 +74,5 @@ fn same(got: &couplet::Tensor, want: &couplet::Tensor, rtol: f64) -> Outcome<boo
 
 /// The entry for a refusal, if there is one.
 pub fn refusal(row: &Row) -> Option<&'static Mended> {
-    REFUSALS.iter().find(|entry| row.module.as_deref() == Some(entry.module) && (entry.fits)(row))
+    REFUSALS.iter().find(|entry| row.module.as_deref().is_some_and(|name| entry.modules.contains(&name)) && (entry.fits)(row))
 }

@@ -197,7 +197,8 @@ pub fn variables(module: &dyn Module) -> Outcome<Vec<(String, Variable)>> {
     }
 }
 
-fn compare_variables(check: &Check<'_>, found: &[(String, Variable)]) -> Outcome {
+/// Compares the variables with the list of the case.
+pub fn compare_variables(check: &Check<'_>, found: &[(String, Variable)]) -> Outcome {
     let expected = &check.case.variables;
     let paths = found.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>();
     check.equal("the list of variables", paths, expected.iter().map(|v| v.path.as_str()).collect());

@@ -61,8 +61,9 @@ impl Subject for Norm {
 
     fn call(&self, x: &mut Inputs, args: &mut Args) -> Outcome<Outputs> {
         let (x, scale, offset) = (x.next()?, x.keyword("scale"), x.keyword("offset"));
+        let Some(is_training) = args.get("is_training")? else { return one(self.0.forward(&x)) };
         let call = BatchNormCall {
-            is_training: args.need("is_training")?,
+            is_training,
             test_local_stats: args.or("test_local_stats", false)?,
             scale: scale.as_ref(),
             offset: offset.as_ref(),
