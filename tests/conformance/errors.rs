@@ -11,7 +11,8 @@ use crate::case::dtype;
 use crate::check::{Check, floats};
 use crate::mended::{self, Way};
 use crate::modules::{self, Inputs, Subject};
-use crate::{Outcome, optimizers, problem};
+use crate::optimizers::{self, Numbers};
+use crate::{Outcome, problem};
 
 /// One refusal.
 #[derive(Deserialize)]
@@ -85,7 +86,10 @@ pub fn run(check: &Check<'_>) -> Outcome {
                 check.that(matches!(fate, Fate::Accepted), || format!("{told}: the reference accepts it"));
             }
             (Fate::Refused, _) if row.stage.as_deref() == Some("ctor") => {
-                check.mended(format!("{name}{}: refused at the first call: constructors do not fail", shown(&row)));
+                check.mended(format!(
+                    "{name}{}: refused at the first call: constructors do not fail",
+                    shown(&row)
+                ));
             }
             (Fate::Refused, _) => {}
             (Fate::Inexpressible, Some(Way::Inexpressible)) | (Fate::Accepted, Some(Way::Accepted(_))) => {
@@ -122,7 +126,10 @@ impl Row {
         let ones = |shape: &Vec<usize>| Tensor::ones(shape.clone(), dtype);
         let mut inputs = Inputs::new(
             call.args.iter().map(ones).collect::<Result<_, _>>()?,
-            call.tensors.iter().map(|(name, shape)| Ok((name.clone(), ones(shape)?))).collect::<Outcome<_>>()?,
+            call.tensors
+                .iter()
+                .map(|(name, shape)| Ok((name.clone(), ones(shape)?)))
+                .collect::<Outcome<_>>()?,
         );
         let mut args = Args::new(&call.call);
         let y = subject.call(&mut inputs, &mut args)?;
@@ -157,7 +164,9 @@ fn attempt(row: &Row) -> Outcome<Fate> {
         }
         return Ok(Fate::Refused);
     }
-    if row.read_variables && let Err(error) = subject.module().variables() {
+    if row.read_variables
+        && let Err(error) = subject.module().variables()
+    {
         refusal(error.into(), subject.module())?;
         return Ok(Fate::Refused);
     }
@@ -166,11 +175,14 @@ fn attempt(row: &Row) -> Outcome<Fate> {
 
 /// One step of an optimiser.
 fn attempt_step(row: &Row, name: &str) -> Outcome<Fate> {
-    let Some(optimizer) = optimizers::build(name, &row.ctor, &[])? else { return Ok(Fate::Missing) };
+    let Some(optimizer) = optimizers::build(name, &row.ctor, &[], Numbers::Plain)? else {
+        return Ok(Fate::Missing);
+    };
     let dtype_at = |i: usize| dtype(row.dtypes.get(i).map_or("float32", String::as_str));
     let (of_parameters, of_updates) = (dtype_at(0)?, dtype_at(1)?);
     let ones = |shape: &Vec<usize>, dtype| Tensor::ones(shape.clone(), dtype);
-    let parameters = row.params.iter().map(|shape| Ok(Variable::from_tensor("p", ones(shape, of_parameters)?)));
+    let parameters =
+        row.params.iter().map(|shape| Ok(Variable::from_tensor("p", ones(shape, of_parameters)?)));
     let parameters = parameters.collect::<Outcome<Vec<_>>>()?;
     let update = |shape: &Option<Vec<usize>>| -> Outcome<Option<Gradient>> {
         shape.as_ref().map(|shape| Ok(ones(shape, of_updates)?.into())).transpose()
@@ -179,7 +191,8 @@ fn attempt_step(row: &Row, name: &str) -> Outcome<Fate> {
     let before = contents(optimizer.as_module())?;
     let Err(error) = optimizer.apply(&updates, &parameters) else { return Ok(Fate::Accepted) };
     refusal(error.into(), optimizer.as_module())?;
-    let unchanged = parameters.iter().all(|variable| floats(&variable.value()).iter().all(|&value| value == 1.0));
+    let unchanged =
+        parameters.iter().all(|variable| floats(&variable.value()).iter().all(|&value| value == 1.0));
     if !unchanged || contents(optimizer.as_module())? != before {
         return Err(problem("the refused step changed variables"));
     }

@@ -26,7 +26,9 @@ pub enum Way {
 const REFUSALS: &[Mended] = &[
     Mended {
         modules: &["Bias", "Conv1D", "Conv2D", "Conv3D", "Flatten", "Linear", "MLP", "Reshape", "Sequential"],
-        fits: |row| row.calls().is_ok_and(|calls| calls.iter().all(|call| call.call.contains_key("is_training"))),
+        fits: |row| {
+            row.calls().is_ok_and(|calls| calls.iter().all(|call| call.call.contains_key("is_training")))
+        },
         way: Way::Accepted(|row| {
             let call = &row.calls()?[0];
             let mut plain = call.clone();
@@ -50,7 +52,9 @@ const REFUSALS: &[Mended] = &[
     },
     Mended {
         modules: &["BatchNorm"],
-        fits: |row| row.calls().is_ok_and(|calls| calls.iter().any(|call| call.tensors.values().any(|s| s.len() > 1))),
+        fits: |row| {
+            row.calls().is_ok_and(|calls| calls.iter().any(|call| call.tensors.values().any(|s| s.len() > 1)))
+        },
         way: Way::Accepted(|row| {
             let call = &row.calls()?[0];
             let mut flat = call.clone();
@@ -74,5 +78,7 @@ fn same(got: &couplet::Tensor, want: &couplet::Tensor, rtol: f64) -> Outcome<boo
 
 /// The entry for a refusal, if there is one.
 pub fn refusal(row: &Row) -> Option<&'static Mended> {
-    REFUSALS.iter().find(|entry| row.module.as_deref().is_some_and(|name| entry.modules.contains(&name)) && (entry.fits)(row))
+    REFUSALS.iter().find(|entry| {
+        row.module.as_deref().is_some_and(|name| entry.modules.contains(&name)) && (entry.fits)(row)
+    })
 }

@@ -6,6 +6,9 @@ use std::fmt;
 use crate::case::Case;
 use crate::check::Findings;
 
+/// Problems of one case that are told in full.
+const SHOWN: usize = 5;
+
 /// Counts by family, and all failures.
 #[derive(Default)]
 pub struct Report {
@@ -32,8 +35,16 @@ impl Report {
             return;
         };
         family.passed += usize::from(findings.problems.is_empty());
-        let of = |list: Vec<String>| list.into_iter().map(|what| format!("{}: {what}", case.id)).collect::<Vec<_>>();
-        self.failures.extend(of(findings.problems));
+        let of = |list: Vec<String>| {
+            list.into_iter().map(|what| format!("{}: {what}", case.id)).collect::<Vec<_>>()
+        };
+        let mut problems = findings.problems;
+        if problems.len() > SHOWN {
+            let more = problems.len() - SHOWN;
+            problems.truncate(SHOWN);
+            problems.push(format!("and {more} more"));
+        }
+        self.failures.extend(of(problems));
         self.mended.extend(of(findings.mended));
         self.missing.extend(findings.missing);
     }

@@ -127,9 +127,13 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let before = generator.state();
     let inputs = case.inputs()?;
     random::with(&generator, || {
-        gradients::compare(check, &inputs, || variables(subject.module()), false, |x| {
-            perform(case, &*subject, Inputs::of(case, x))
-        })
+        gradients::compare(
+            check,
+            &inputs,
+            || variables(subject.module()),
+            false,
+            |x| perform(case, &*subject, Inputs::of(case, x)),
+        )
     })?;
     if !subject.draws() {
         check.that(generator.state() == before, || "the restored module drew random numbers".to_owned());
@@ -159,7 +163,9 @@ fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Ou
                     args.finish()?;
                     y
                 }
-                Value::String(action) if action == "call" => subject.call(&mut inputs, &mut Args::new(&case.call))?,
+                Value::String(action) if action == "call" => {
+                    subject.call(&mut inputs, &mut Args::new(&case.call))?
+                }
                 Value::String(action) => subject.act(action, &mut inputs)?,
                 other => return Err(problem(format!("action {other} is not understood"))),
             };

@@ -23,7 +23,9 @@ pub const SUBJECTS: &[(&str, Build)] = &[
         })))
     }),
     ("MLP.reverse", |args| Ok(Box::new(there_and_back(args)?))),
-    ("Reshape.reversed", |args| Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))),
+    ("Reshape.reversed", |args| {
+        Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
+    }),
 ];
 
 /// The constructor's arguments of a module that is itself an argument.
@@ -148,7 +150,13 @@ fn there_and_back(args: &mut Args) -> Outcome<ThereAndBack> {
     let (activate_final, reverse_name) = (reverse.get("activate_final")?, reverse.get("name")?);
     reverse.finish()?;
     let fwd = layers::mlp(&mut inner(args, "mlp", "MLP")?)?;
-    Ok(ThereAndBack { scope: Scope::new("there_and_back"), fwd, rev: Once::new(), activate_final, reverse_name })
+    Ok(ThereAndBack {
+        scope: Scope::new("there_and_back"),
+        fwd,
+        rev: Once::new(),
+        activate_final,
+        reverse_name,
+    })
 }
 
 impl Subject for ThereAndBack {
