@@ -7,12 +7,8 @@ pub use crate::nets::MLP;
 pub use crate::nn::{
     BatchNorm, Bias, Conv1D, Conv2D, Conv3D, Dropout, Flatten, Linear, Reshape, Sequential, pad,
 };
-<<<<<<< HEAD
-pub use crate::ops::{Gradient, Padding, Slice};
-pub use crate::optim::Optimizer;
-=======
 pub use crate::ops::{Gradient, Padding, Pool, Slice};
->>>>>>> neural
+pub use crate::optim::Optimizer;
 pub use crate::random::Generator;
 pub use crate::scope::Scope;
 pub use crate::tensor::{Shape, Tensor};
