@@ -195,9 +195,14 @@ impl Tensor {
         self.0.buffer.elements(self.0.offset, &self.0.shape, &self.0.strides)
     }
 
+    /// Whether no other handle shares the buffer, as far as a glance tells.
+    pub(crate) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.0.buffer) == 1
+    }
+
     /// The elements for such a kernel to write, if they are contiguous and no other handle shares the buffer.
     pub(crate) fn output(&mut self) -> Option<Output<'_>> {
-        if !self.is_contiguous() {
+        if !self.is_unique() || !self.is_contiguous() {
             return None;
         }
         let (offset, size) = (self.0.offset, self.size());
