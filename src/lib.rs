@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod nets;
 pub mod nn;
 pub mod ops;
+pub mod optim;
 pub mod prelude;
 pub mod random;
 mod scope;
@@ -27,6 +28,7 @@ pub use autodiff::{GradientTape, Source, no_grad, value_and_grad};
 pub use couplet_derive::{Module, Visit, scoped};
 pub use dtype::{DType, Element};
 pub use error::{Error, Result};
+pub use kernels::parallel::{threads, with_threads};
 #[doc(hidden)]
 pub use module::private as __private;
 pub use module::{
@@ -34,7 +36,6 @@ pub use module::{
     Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
     build_with, format_variables, log_variables, summary,
 };
-pub use kernels::parallel::{threads, with_threads};
 pub use scope::{Entered, Scope};
 pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use tensor::{Shape, Tensor, release_cached_memory};

@@ -7,9 +7,10 @@ pub use crate::nets::MLP;
 pub use crate::nn::{
     BatchNorm, Bias, Conv1D, Conv2D, Conv3D, Dropout, Flatten, Linear, Reshape, Sequential, pad,
 };
-pub use crate::ops::{Gradient, Padding, Slice};
+pub use crate::ops::{Gradient, Padding, Pool, Slice};
+pub use crate::optim::Optimizer;
 pub use crate::random::Generator;
 pub use crate::scope::Scope;
 pub use crate::tensor::{Shape, Tensor};
 pub use crate::variable::Variable;
-pub use crate::{DType, Element, Error, Module, Result, data, init, losses, random, scoped};
+pub use crate::{DType, Element, Error, Module, Result, data, init, losses, optim, random, scoped};

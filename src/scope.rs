@@ -1,10 +1,10 @@
 //! Names of modules, and the scope that a thread is in.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::error::{Error, Result};
 
@@ -24,6 +24,31 @@ use crate::error::{Error, Result};
 /// ```
 pub struct Scope {
     node: Arc<Node>,
+    /// Where a thread that is in this scope finds the node.
+    slot: &'static Slot,
+}
+
+/// A place that lives for ever and is used by one scope after another, so that entering a scope needs no counting of
+/// references: on a call of a small layer that would cost more than all the rest.
+struct Slot {
+    /// Raised when a scope gives the slot back.
+    generation: AtomicU64,
+    node: RwLock<Option<Arc<Node>>>,
+}
+
+/// Slots that no scope uses. Touched only when a module is built or dropped.
+static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+/// A slot and its generation when the scope was entered.
+#[derive(Clone, Copy)]
+struct Place(&'static Slot, u64);
+
+impl Place {
+    /// The scope that was entered, if it still exists.
+    fn node(self) -> Option<Arc<Node>> {
+        let node = self.0.node.read().unwrap_or_else(PoisonError::into_inner);
+        node.clone().filter(|_| self.0.generation.load(Ordering::Relaxed) == self.1)
+    }
 }
 
 struct Node {
@@ -60,8 +85,10 @@ impl Node {
 }
 
 thread_local! {
-    /// The scopes entered on this thread, innermost last.
-    static ENTERED: RefCell<Vec<Arc<Node>>> = const { RefCell::new(Vec::new()) };
+    /// The scope this thread is in. Each guard keeps the one before.
+    static CURRENT: Cell<Option<Place>> = const { Cell::new(None) };
+    /// How many scopes are entered.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// Identities that this thread may still give out: next, end.
     static IDS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
@@ -87,12 +114,21 @@ impl Scope {
         let name = name.into();
         let node = Node {
             id: next_id(),
-            parent: ENTERED.with_borrow(|entered| entered.last().cloned()),
+            parent: current(),
             faulty: AtomicBool::new(!is_identifier(&name)),
             name: RwLock::new(Name { text: name, chosen: false }),
             allows_empty_variables: AtomicBool::new(false),
         };
-        Scope { node: Arc::new(node) }
+        Scope::over(Arc::new(node))
+    }
+
+    fn over(node: Arc<Node>) -> Self {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let slot = free.unwrap_or_else(|| {
+            Box::leak(Box::new(Slot { generation: AtomicU64::new(0), node: RwLock::new(None) }))
+        });
+        *slot.node.write().unwrap_or_else(PoisonError::into_inner) = Some(node.clone());
+        Scope { node, slot }
     }
 
     /// A scope named after a type: `Scope::of::<DeepRNN>()` is `deep_rnn`.
@@ -129,12 +165,13 @@ impl Scope {
     }
 
     /// Enters the scope on this thread until the guard is dropped, whatever scope is entered now.
+    #[inline]
     pub fn enter(&self) -> Entered {
-        let depth = ENTERED.with_borrow_mut(|entered| {
-            entered.push(self.node.clone());
-            entered.len() - 1
-        });
-        Entered { depth, _on_this_thread: PhantomData }
+        let depth = DEPTH.get() + 1;
+        DEPTH.set(depth);
+        let place = Place(self.slot, self.slot.generation.load(Ordering::Relaxed));
+        let before = CURRENT.replace(Some(place));
+        Entered { before, depth, _on_this_thread: PhantomData }
     }
 
     /// Lets [`variables`](crate::Module::variables) return an empty list for this module.
@@ -159,7 +196,19 @@ impl Scope {
 
     /// A scope of the same name and another identity. `copy_of` maps a scope around it to its copy.
     pub(crate) fn duplicate(&self, copies: &mut ScopeCopies) -> Self {
-        Scope { node: copies.copy(&self.node) }
+        Scope::over(copies.copy(&self.node))
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        let node = {
+            let mut node = self.slot.node.write().unwrap_or_else(PoisonError::into_inner);
+            self.slot.generation.fetch_add(1, Ordering::Relaxed);
+            node.take()
+        };
+        drop(node);
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.slot);
     }
 }
 
@@ -192,33 +241,45 @@ impl ScopeCopies {
 
 /// Keeps a scope entered; leaving it, also by a panic, restores the scope before.
 #[must_use = "the scope is left as soon as this is dropped: write `let _in = scope.enter();`"]
-#[derive(Debug)]
 pub struct Entered {
-    depth: usize,
+    before: Option<Place>,
+    depth: u32,
     /// The scope belongs to the thread that entered it.
     _on_this_thread: PhantomData<*const ()>,
 }
 
-impl Entered {
-    /// The absolute path of the entered scope.
-    pub(crate) fn path(&self) -> String {
-        ENTERED.with_borrow(|entered| entered.get(self.depth).map_or_else(String::new, |node| node.path()))
+impl fmt::Debug for Entered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entered").field("depth", &self.depth).finish()
     }
 }
 
 impl Drop for Entered {
+    #[inline]
     fn drop(&mut self) {
-        // At the end of a thread the list may be gone already, and the scopes with it.
-        let _ = ENTERED.try_with(|entered| entered.borrow_mut().truncate(self.depth));
+        // A guard dropped after one that was made earlier has nothing left to do: that one left both scopes.
+        if DEPTH.get() >= self.depth {
+            DEPTH.set(self.depth - 1);
+            CURRENT.set(self.before);
+        }
     }
+}
+
+fn current() -> Option<Arc<Node>> {
+    CURRENT.get().and_then(Place::node)
+}
+
+/// The path of the scope this thread is in, empty at top level.
+pub(crate) fn current_path() -> String {
+    current().map_or_else(String::new, |node| node.path())
 }
 
 /// The full name of a variable or module made now: the entered scope, a slash and `name`.
 pub(crate) fn full_name(name: &str) -> String {
-    ENTERED.with_borrow(|entered| match entered.last() {
+    match current() {
         Some(node) => format!("{}/{name}", node.path()),
         None => name.to_owned(),
-    })
+    }
 }
 
 /// The name of a type without its path and its type arguments.
@@ -352,6 +413,25 @@ mod tests {
         net_copy.rename("target");
         assert_eq!((child.path(), child_copy.path()), ("net/linear".into(), "target/linear".into()));
         assert!(child.id() != child_copy.id() && net.id() != net_copy.id());
+    }
+
+    #[test]
+    fn a_scope_that_is_dropped_while_it_is_entered_counts_no_more() {
+        let entered = Scope::new("gone").enter();
+        let _other = Scope::new("other");
+        assert_eq!(full_name("w"), "w");
+        drop(entered);
+        assert_eq!(full_name("w"), "w");
+    }
+
+    #[test]
+    fn a_child_keeps_its_path_when_its_parent_is_gone() {
+        let child = {
+            let net = Scope::new("net");
+            let _in = net.enter();
+            Scope::new("linear")
+        };
+        assert_eq!(child.path(), "net/linear");
     }
 
     #[test]

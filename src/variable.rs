@@ -37,6 +37,8 @@ pub struct Variable {
 
 struct Inner {
     id: u64,
+    /// The variable that this one was copied from.
+    origin: Option<u64>,
     name: String,
     dtype: DType,
     shape: Shape,
@@ -68,6 +70,10 @@ impl Variable {
 
     /// A variable that starts as `value` and is trained or not.
     pub(crate) fn build(name: String, value: Tensor, trainable: bool) -> Self {
+        Self::build_from(None, name, value, trainable)
+    }
+
+    fn build_from(origin: Option<u64>, name: String, value: Tensor, trainable: bool) -> Self {
         let value = value.fresh();
         let (dtype, shape) = (value.dtype(), value.shape().clone());
         let trainable = trainable && dtype.is_float();
@@ -75,6 +81,7 @@ impl Variable {
         Variable {
             inner: Arc::new(Inner {
                 id: next_id(),
+                origin,
                 name,
                 dtype,
                 shape,
@@ -88,7 +95,8 @@ impl Variable {
     /// The same value, name and flags under an identity of its own.
     #[must_use]
     pub fn duplicate(&self) -> Self {
-        let copy = Self::build(self.inner.name.clone(), self.peek(), self.inner.trainable);
+        let inner = &self.inner;
+        let copy = Self::build_from(Some(inner.id), inner.name.clone(), self.peek(), inner.trainable);
         copy.set_frozen(self.is_frozen());
         copy
     }
@@ -96,6 +104,11 @@ impl Variable {
     /// An identity no other variable ever had.
     pub fn id(&self) -> u64 {
         self.inner.id
+    }
+
+    /// The identity of the variable that this one was copied from.
+    pub(crate) fn origin(&self) -> Option<u64> {
+        self.inner.origin
     }
 
     /// The full name: the scope in which it was made, and its own name, as in `linear/w`.
@@ -207,6 +220,33 @@ impl Variable {
         f(&mut value)?;
         // A handle read earlier keeps its value, so the new one is another value to a tape.
         *value = value.fresh();
+        Ok(())
+    }
+
+    /// Changes the values of several variables under their locks, which are taken in the order of identities, so that no
+    /// two calls wait for each other. `f` checks everything before it writes.
+    pub(crate) fn modify_all<const N: usize>(
+        variables: [&Variable; N],
+        f: impl FnOnce([&mut Tensor; N]) -> Result<()>,
+    ) -> Result<()> {
+        let mut order: [usize; N] = std::array::from_fn(|i| i);
+        order.sort_unstable_by_key(|&i| variables[i].id());
+        if let Some(twice) = order.windows(2).find(|pair| variables[pair[0]].id() == variables[pair[1]].id())
+        {
+            let problem =
+                format!("variable {} is to be changed twice in one step", variables[twice[0]].name());
+            return Err(Error::usage("modify", problem, "pass it once"));
+        }
+        if dry::is_on() {
+            return Ok(());
+        }
+        let mut guards = [const { None }; N];
+        for i in order {
+            guards[i] = Some(variables[i].inner.value.write().unwrap_or_else(|e| e.into_inner()));
+        }
+        let mut values = guards.map(|guard| guard.expect("every variable was locked above"));
+        f(values.each_mut().map(|value| &mut **value))?;
+        values.iter_mut().for_each(|value| **value = value.fresh());
         Ok(())
     }
 }

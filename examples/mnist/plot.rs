@@ -1,6 +1,7 @@
 //! Draws a training run into one picture: the loss, the test accuracy and the worst-classified digits.
 
 use std::error::Error;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
@@ -53,7 +54,7 @@ const INK: RGBColor = RGBColor(38, 43, 51);
 const GREY: RGBColor = RGBColor(112, 120, 132);
 const GRID: RGBColor = RGBColor(228, 231, 236);
 const BLUE: RGBColor = RGBColor(31, 102, 190);
-const PALE_BLUE: RGBColor = RGBColor(176, 204, 238);
+const PALE_BLUE: RGBColor = RGBColor(150, 188, 232);
 const GREEN: RGBColor = RGBColor(30, 132, 84);
 const RED: RGBColor = RGBColor(196, 48, 43);
 
@@ -67,6 +68,8 @@ pub fn draw(file: &Path, title: &str, history: &History, worst: &[Verdict]) -> D
     {
         register_font(FONT, style, bytes).map_err(|_| "the embedded font is damaged")?;
     }
+    // Says more plainly than the drawing library why a file cannot be written.
+    File::create(file)?;
     let page = BitMapBackend::new(file, (WIDTH, HEIGHT)).into_drawing_area();
     page.fill(&WHITE)?;
     let (head, body) = page.split_vertically(TITLE_HEIGHT);
@@ -84,14 +87,21 @@ fn draw_losses(area: &Area, history: &History) -> Drawn {
     let epochs = history.epoch_losses.len();
     let epochs_per_step = epochs as f64 / history.losses.len() as f64;
     let steps = history.losses.iter().enumerate();
-    let steps = steps.map(|(step, &loss)| ((step + 1) as f64 * epochs_per_step, f64::from(loss)));
+    let steps = steps.map(|(step, &loss)| ((step + 1) as f64 * epochs_per_step, decades(loss.into())));
     // The mean of an epoch stands in its middle.
-    let means = history.epoch_losses.iter().enumerate().map(|(epoch, &loss)| (epoch as f64 + 0.5, loss));
-    let highest = history.losses.iter().fold(1e-3_f32, |highest, &loss| highest.max(loss));
+    let means = history.epoch_losses.iter().enumerate();
+    let means = means.map(|(epoch, &loss)| (epoch as f64 + 0.5, decades(loss)));
+    let (low, high) = history.losses.iter().fold((0.0_f64, 0.0_f64), |(low, high), &loss| {
+        let y = decades(loss.into());
+        (low.min(y), high.max(y))
+    });
 
-    let mut chart = axes(area, "Training loss", epochs, 0.0..1.05 * f64::from(highest))?;
+    // A loss falls through several powers of ten, and may start far above its level at chance.
+    let scale = low.floor()..high + 0.1;
+    let label = |y: &f64| if y.fract() == 0.0 { format!("{}", 10_f64.powf(*y)) } else { String::new() };
+    let mut chart = axes(area, "Training loss, logarithmic", epochs, scale, &label)?;
     chart
-        .draw_series(LineSeries::new(steps, PALE_BLUE.stroke_width(2)))?
+        .draw_series(LineSeries::new(steps, PALE_BLUE.stroke_width(1)))?
         .label("each step")
         .legend(key(PALE_BLUE));
     curve(&mut chart, means.collect(), BLUE)?.label("mean of each epoch").legend(key(BLUE));
@@ -106,13 +116,19 @@ fn draw_losses(area: &Area, history: &History) -> Drawn {
     Ok(())
 }
 
+/// The decimal logarithm of a loss, as far as it is drawn.
+fn decades(loss: f64) -> f64 {
+    loss.max(1e-6).log10()
+}
+
 fn draw_accuracies(area: &Area, history: &History) -> Drawn {
     let points = history.accuracies.iter().enumerate();
     let points: Vec<_> = points.map(|(epoch, &accuracy)| ((epoch + 1) as f64, accuracy)).collect();
     let lowest = history.accuracies.iter().fold(95.0_f64, |lowest, &accuracy| lowest.min(accuracy));
     let floor = (lowest / 5.0 - 0.2).floor() * 5.0;
 
-    let mut chart = axes(area, "Test accuracy in percent", points.len(), floor.max(0.0)..100.0)?;
+    let scale = floor.max(0.0)..100.0;
+    let mut chart = axes(area, "Test accuracy in percent", points.len(), scale, &|y| format!("{y:.0}"))?;
     curve(&mut chart, points.clone(), GREEN)?;
     if let Some(&(x, y)) = points.last() {
         let style = bold(22).color(&GREEN).pos(Pos::new(HPos::Right, VPos::Top));
@@ -156,15 +172,15 @@ fn axes<'a, 'b>(
     caption: &str,
     epochs: usize,
     y: Range<f64>,
+    y_label: &dyn Fn(&f64) -> String,
 ) -> Result<Chart<'a, 'b>, Box<dyn Error>> {
-    let decimals = usize::from(y.end < 10.0);
     let mut chart = ChartBuilder::on(area)
         .caption(caption, bold(26).color(&INK))
-        .margin_left(MARGIN - 10)
+        .margin_left(MARGIN - 24)
         .margin_right(MARGIN)
         .margin_bottom(24)
         .x_label_area_size(54)
-        .y_label_area_size(52)
+        .y_label_area_size(76)
         .build_cartesian_2d(0.0..epochs as f64 * 1.02, y)?;
     // A label that is no whole number of epochs is left out.
     let whole = |x: &f64| if x.fract() == 0.0 { format!("{x:.0}") } else { String::new() };
@@ -179,7 +195,7 @@ fn axes<'a, 'b>(
         .x_labels(epochs.clamp(2, 12))
         .y_labels(7)
         .x_label_formatter(&whole)
-        .y_label_formatter(&|y| format!("{y:.decimals$}"))
+        .y_label_formatter(&y_label)
         .draw()?;
     Ok(chart)
 }

@@ -44,6 +44,16 @@ impl<'a> Source<'a> {
         const { assert!(size_of::<T>() <= ROOM && align_of::<T>() <= align_of::<Room>()) };
         Self { origin: x.origin().cast(), size: size_of::<T>(), strides: x.strides() }
     }
+
+    /// Address of the first element.
+    pub(crate) fn origin(self) -> *const u8 {
+        self.origin
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn size(self) -> usize {
+        self.size
+    }
 }
 
 /// Calls `kernel` for ranges that partition the row-major elements of `shape`, each once, from several threads if there

@@ -1,173 +1,303 @@
 //! Functions of one, two or three numbers, element by element, over views of any layout.
+//!
+//! Only the innermost loop knows the function and the element types; it is compiled once for each op and dtype. The walk
+//! over layouts, the choice of threads and the writing in place are the same code for all of them.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use super::blocks::{self, CHUNK, SERIAL, Source};
 use super::layout::View;
 use super::parallel::{self, SendPtr};
 use super::simd::vectorized;
 
-/// `y = f(x)`; `y` is row-major in the shape of `x`.
-///
-/// Closures given to this module should be `#[inline(always)]` functions or short, so that their loops vectorise.
-pub(crate) fn map<T, U>(x: View<T>, y: &mut [U], f: impl Fn(T) -> U + Sync + Copy)
-where
-    T: Copy + Send + Sync,
-    U: Copy + Send + Sync,
-{
-    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
-    match x.dense() {
-        Some(x) if y.len() <= SERIAL => map_run(x, y, f),
-        _ => {
-            let y = SendPtr(y.as_mut_ptr());
-            // SAFETY: the view outlives the call.
-            unsafe {
-                blocks::run(x.shape(), [Source::new(x)], &|[x], start, len| {
-                    // SAFETY: `run` passes `len` elements of the view, and disjoint ranges of its size, that of `y`.
-                    let (x, y) = (slice(x, len), slice_mut(&y, start, len));
-                    map_run(x, y, f);
-                });
-            }
-        }
+/// Bytes that are set aside at a time when a function writes over its own input.
+const STAGE: usize = 8 << 10;
+
+/// What a loop needs to know of an element.
+pub(crate) trait Item: Copy + Send + Sync + 'static {}
+
+impl<T: Copy + Send + Sync + 'static> Item for T {}
+
+/// Elements to read, of any type and layout.
+#[derive(Clone, Copy)]
+pub(crate) struct Elements<'a> {
+    source: Source<'a>,
+    shape: &'a [usize],
+    len: usize,
+    dense: bool,
+    kind: TypeId,
+}
+
+impl<'a> Elements<'a> {
+    pub(crate) fn of<T: Item>(x: View<'a, T>) -> Self {
+        let dense = x.dense().is_some();
+        Self { source: Source::new(x), shape: x.shape(), len: x.len(), dense, kind: TypeId::of::<T>() }
     }
 }
 
-/// `y = f(x)` where `holds(x)`, else `y = otherwise(x)`; `y` is row-major in the shape of `x`.
+/// Contiguous elements to write, of any type.
+pub(crate) struct Output<'a> {
+    start: *mut u8,
+    size: usize,
+    len: usize,
+    kind: TypeId,
+    borrow: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn of<T: Item>(y: &'a mut [T]) -> Self {
+        let (start, len) = (y.as_mut_ptr().cast(), y.len());
+        Self { start, size: size_of::<T>(), len, kind: TypeId::of::<T>(), borrow: PhantomData }
+    }
+}
+
+/// The innermost loop of an elementwise function: `run(inputs, y, len)` reads `len` elements at each of `inputs` and writes
+/// `len` at `y`, which none of them overlaps.
+pub(crate) struct Loop<F, const N: usize> {
+    run: F,
+    inputs: [TypeId; N],
+    output: TypeId,
+}
+
+/// A loop whose function is not known any more.
+#[derive(Clone, Copy)]
+pub(crate) struct AnyLoop<'a, const N: usize> {
+    run: &'a (dyn Fn([*const u8; N], *mut u8, usize) + Sync),
+    inputs: [TypeId; N],
+    output: TypeId,
+}
+
+impl<F: Fn([*const u8; N], *mut u8, usize) + Sync, const N: usize> Loop<F, N> {
+    pub(crate) fn any(&self) -> AnyLoop<'_, N> {
+        AnyLoop { run: &self.run, inputs: self.inputs, output: self.output }
+    }
+}
+
+/// The loop of `y = f(x)`. Closures given to this module should be `#[inline(always)]` functions or short, so that
+/// their loops vectorise.
+pub(crate) fn single<T: Item, U: Item>(
+    f: impl Fn(T) -> U + Sync,
+) -> Loop<impl Fn([*const u8; 1], *mut u8, usize) + Sync, 1> {
+    let run = move |[x]: [*const u8; 1], y: *mut u8, len: usize| {
+        // SAFETY: `write` and `overwrite` alone call loops, and keep their promise.
+        let (x, y) = unsafe { (slice::<T>(x, len), slice_mut::<U>(y, len)) };
+        vectorized(
+            #[inline(always)]
+            || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
+        );
+    };
+    Loop { run, inputs: [TypeId::of::<T>()], output: TypeId::of::<U>() }
+}
+
+/// The loop of `y = f(x)` where `holds(x)`, else `y = otherwise(x)`.
 ///
 /// For a fast `f` that does not cover every `x`: it is computed, in vectors, for all, and replaced where need be.
-pub(crate) fn map_where<T, U>(
-    x: View<T>,
-    y: &mut [U],
-    holds: impl Fn(T) -> bool + Sync + Copy,
-    f: impl Fn(T) -> U + Sync + Copy,
-    otherwise: impl Fn(T) -> U + Sync + Copy,
-) where
-    T: Copy + Send + Sync,
-    U: Copy + Send + Sync,
-{
-    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
-    let y = SendPtr(y.as_mut_ptr());
-    // SAFETY: the view outlives the call.
-    unsafe {
-        blocks::run(x.shape(), [Source::new(x)], &|[x], start, len| {
-            // SAFETY: as in `map`.
-            let (x, y) = (slice(x, len), slice_mut(&y, start, len));
-            map_run(x, y, f);
-            if !vectorized(
-                #[inline(always)]
-                || x.iter().fold(true, |all, &x| all & holds(x)),
-            ) {
-                for (y, &x) in y.iter_mut().zip(x).filter(|(_, x)| !holds(**x)) {
-                    *y = otherwise(x);
-                }
+pub(crate) fn single_where<T: Item, U: Item>(
+    holds: impl Fn(T) -> bool + Sync,
+    f: impl Fn(T) -> U + Sync,
+    otherwise: impl Fn(T) -> U + Sync,
+) -> Loop<impl Fn([*const u8; 1], *mut u8, usize) + Sync, 1> {
+    let fast = single(f);
+    let run = move |[x]: [*const u8; 1], y: *mut u8, len: usize| {
+        (fast.run)([x], y, len);
+        // SAFETY: as in `single`.
+        let (x, y) = unsafe { (slice::<T>(x, len), slice_mut::<U>(y, len)) };
+        let all_hold = vectorized(
+            #[inline(always)]
+            || x.iter().fold(true, |all, &x| all & holds(x)),
+        );
+        if !all_hold {
+            for (y, &x) in y.iter_mut().zip(x).filter(|(_, x)| !holds(**x)) {
+                *y = otherwise(x);
             }
+        }
+    };
+    Loop { run, inputs: [TypeId::of::<T>()], output: TypeId::of::<U>() }
+}
+
+/// The loop of `y = f(a, b)`.
+pub(crate) fn pair<T: Item, U: Item, V: Item>(
+    f: impl Fn(T, U) -> V + Sync,
+) -> Loop<impl Fn([*const u8; 2], *mut u8, usize) + Sync, 2> {
+    let run = move |[a, b]: [*const u8; 2], y: *mut u8, len: usize| {
+        // SAFETY: as in `single`.
+        let (a, b, y) = unsafe { (slice::<T>(a, len), slice::<U>(b, len), slice_mut::<V>(y, len)) };
+        vectorized(
+            #[inline(always)]
+            || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+        );
+    };
+    Loop { run, inputs: [TypeId::of::<T>(), TypeId::of::<U>()], output: TypeId::of::<V>() }
+}
+
+/// The loop of `y = f(a, b, c)`.
+pub(crate) fn triple<T: Item, U: Item, V: Item, W: Item>(
+    f: impl Fn(T, U, V) -> W + Sync,
+) -> Loop<impl Fn([*const u8; 3], *mut u8, usize) + Sync, 3> {
+    let run = move |[a, b, c]: [*const u8; 3], y: *mut u8, len: usize| {
+        // SAFETY: as in `single`.
+        let (a, b, c) = unsafe { (slice::<T>(a, len), slice::<U>(b, len), slice::<V>(c, len)) };
+        // SAFETY: as in `single`.
+        let y = unsafe { slice_mut::<W>(y, len) };
+        vectorized(
+            #[inline(always)]
+            || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
+        );
+    };
+    let inputs = [TypeId::of::<T>(), TypeId::of::<U>(), TypeId::of::<V>()];
+    Loop { run, inputs, output: TypeId::of::<W>() }
+}
+
+/// Runs a loop over inputs of one shape; `y` is row-major in it.
+pub(crate) fn write<const N: usize>(body: AnyLoop<'_, N>, inputs: [Elements<'_>; N], y: Output<'_>) {
+    assert!(inputs.map(|x| x.kind) == body.inputs && y.kind == body.output, "{}", THE_TYPES);
+    assert!(inputs.iter().all(|x| x.shape == inputs[0].shape) && inputs[0].len == y.len, "{}", ONE_SHAPE);
+    if inputs.iter().all(|x| x.dense) && y.len <= SERIAL {
+        if y.len > 0 {
+            (body.run)(inputs.map(|x| x.source.origin()), y.start, y.len);
+        }
+        return;
+    }
+    let (start, size) = (SendPtr(y.start), y.size);
+    // SAFETY: the inputs are views of one shape, borrowed until the call returns; `run` passes disjoint ranges of it.
+    unsafe {
+        blocks::run(inputs[0].shape, inputs.map(|x| x.source), &|at, first, len| {
+            (body.run)(at, start.get().add(first * size), len);
+        });
+    }
+}
+
+/// Runs a loop that reads what it writes over: `y` is input number `place`, and `others` are the inputs before and after it.
+fn overwrite<const N: usize>(
+    body: AnyLoop<'_, N>,
+    place: usize,
+    others: &[Elements<'_>],
+    y: Output<'_>,
+) {
+    let mut rest = others.iter();
+    for (n, &kind) in body.inputs.iter().enumerate() {
+        let given = if n == place { Some(y.kind) } else { rest.next().map(|x| x.kind) };
+        assert!(given == Some(kind) && y.kind == body.output, "{}", THE_TYPES);
+    }
+    assert!(others.iter().all(|x| x.shape == others[0].shape && x.len == y.len), "{}", ONE_SHAPE);
+    let (start, size) = (SendPtr(y.start), y.size);
+    // Elements of `y` are set aside piece by piece, so that the loop's input and output never overlap.
+    let piece = |at: [*const u8; N], sizes: [usize; N], first: usize, len: usize| {
+        let mut stage = Stage([MaybeUninit::uninit(); STAGE]);
+        let step = STAGE / size.max(1);
+        let mut done = 0;
+        while done < len {
+            let count = step.min(len - done);
+            // SAFETY: `first + done..` lies in `y`, in a range that this call alone works on, and `count` fits the stage.
+            unsafe {
+                let y = start.get().add((first + done) * size);
+                std::ptr::copy_nonoverlapping(y.cast_const(), stage.0.as_mut_ptr().cast(), count * size);
+                let mut inputs = at;
+                for n in 0..N {
+                    inputs[n] =
+                        if n == place { stage.0.as_ptr().cast() } else { at[n].wrapping_add(done * sizes[n]) };
+                }
+                (body.run)(inputs, y, count);
+            }
+            done += count;
+        }
+    };
+    let Some(first_other) = others.first() else {
+        let chunks = if y.len <= SERIAL { 1 } else { y.len.div_ceil(CHUNK) };
+        let per_chunk = y.len.div_ceil(chunks);
+        parallel::for_each(chunks, |i| {
+            let first = i * per_chunk;
+            piece([std::ptr::null(); N], [0; N], first, per_chunk.min(y.len - first));
+        });
+        return;
+    };
+    let other_size = first_other.source.size();
+    // SAFETY: as in `write`.
+    unsafe {
+        blocks::run(first_other.shape, [first_other.source], &|[at], first, len| {
+            piece([at; N], [other_size; N], first, len);
         });
     }
 }
 
 /// `y = f(y)`.
-pub(crate) fn map_inplace<T: Copy + Send + Sync>(y: &mut [T], f: impl Fn(T) -> T + Sync + Copy) {
-    if y.len() <= SERIAL {
-        return map_inplace_run(y, f);
+pub(crate) fn overwrite_single(body: AnyLoop<'_, 1>, y: Output<'_>) {
+    if y.len > 0 {
+        overwrite(body, 0, &[], y);
     }
-    parallel::for_each_chunk_mut(y, CHUNK, |_, y| map_inplace_run(y, f));
+}
+
+/// `y = f(y, other)` with `place` 0, `y = f(other, y)` with `place` 1.
+pub(crate) fn overwrite_pair(body: AnyLoop<'_, 2>, place: usize, other: Elements<'_>, y: Output<'_>) {
+    overwrite(body, place, &[other], y);
+}
+
+/// Aligned like the widest vectors.
+#[repr(align(64))]
+struct Stage([MaybeUninit<u8>; STAGE]);
+
+/// `y = f(x)`; `y` is row-major in the shape of `x`.
+pub(crate) fn map<T: Item, U: Item>(x: View<T>, y: &mut [U], f: impl Fn(T) -> U + Sync) {
+    write(single(f).any(), [Elements::of(x)], Output::of(y));
+}
+
+/// `y = f(x)` where `holds(x)`, else `y = otherwise(x)`; `y` is row-major in the shape of `x`.
+pub(crate) fn map_where<T: Item, U: Item>(
+    x: View<T>,
+    y: &mut [U],
+    holds: impl Fn(T) -> bool + Sync,
+    f: impl Fn(T) -> U + Sync,
+    otherwise: impl Fn(T) -> U + Sync,
+) {
+    write(single_where(holds, f, otherwise).any(), [Elements::of(x)], Output::of(y));
+}
+
+/// `y = f(y)`.
+pub(crate) fn map_inplace<T: Item>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
+    overwrite_single(single(f).any(), Output::of(y));
 }
 
 /// `y = f(a, b)`; `a` and `b` have one shape, and `y` is row-major in it.
-pub(crate) fn zip<T, U, V>(a: View<T>, b: View<U>, y: &mut [V], f: impl Fn(T, U) -> V + Sync + Copy)
-where
-    T: Copy + Send + Sync,
-    U: Copy + Send + Sync,
-    V: Copy + Send + Sync,
-{
-    assert!(a.shape() == b.shape() && a.len() == y.len(), "{}", ONE_SHAPE);
-    match (a.dense(), b.dense()) {
-        (Some(a), Some(b)) if y.len() <= SERIAL => zip_run(a, b, y, f),
-        _ => {
-            let y = SendPtr(y.as_mut_ptr());
-            // SAFETY: the views have one shape and outlive the call.
-            unsafe {
-                blocks::run(a.shape(), [Source::new(a), Source::new(b)], &|[a, b], start, len| {
-                    // SAFETY: as in `map`.
-                    let (a, b, y) = (slice(a, len), slice(b, len), slice_mut(&y, start, len));
-                    zip_run(a, b, y, f);
-                });
-            }
-        }
-    }
+pub(crate) fn zip<T: Item, U: Item, V: Item>(a: View<T>, b: View<U>, y: &mut [V], f: impl Fn(T, U) -> V + Sync) {
+    write(pair(f).any(), [Elements::of(a), Elements::of(b)], Output::of(y));
 }
 
 /// `y = f(y, b)`; `y` is row-major in the shape of `b`.
-pub(crate) fn zip_inplace<T, U>(y: &mut [T], b: View<U>, f: impl Fn(T, U) -> T + Sync + Copy)
-where
-    T: Copy + Send + Sync,
-    U: Copy + Send + Sync,
-{
-    assert_eq!(b.len(), y.len(), "{}", ONE_SHAPE);
-    match b.dense() {
-        Some(b) if y.len() <= SERIAL => zip_inplace_run(y, b, f),
-        _ => {
-            let y = SendPtr(y.as_mut_ptr());
-            // SAFETY: the view outlives the call.
-            unsafe {
-                blocks::run(b.shape(), [Source::new(b)], &|[b], start, len| {
-                    // SAFETY: as in `map`.
-                    let (b, y) = (slice(b, len), slice_mut(&y, start, len));
-                    zip_inplace_run(y, b, f);
-                });
-            }
-        }
-    }
+pub(crate) fn zip_inplace<T: Item, U: Item>(y: &mut [T], b: View<U>, f: impl Fn(T, U) -> T + Sync) {
+    overwrite_pair(pair(f).any(), 0, Elements::of(b), Output::of(y));
 }
 
 /// `y = f(a, b, c)`; the inputs have one shape, and `y` is row-major in it.
-pub(crate) fn zip3<T, U, V, W>(
+pub(crate) fn zip3<T: Item, U: Item, V: Item, W: Item>(
     a: View<T>,
     b: View<U>,
     c: View<V>,
     y: &mut [W],
-    f: impl Fn(T, U, V) -> W + Sync + Copy,
-) where
-    T: Copy + Send + Sync,
-    U: Copy + Send + Sync,
-    V: Copy + Send + Sync,
-    W: Copy + Send + Sync,
-{
-    assert!(a.shape() == b.shape() && a.shape() == c.shape() && a.len() == y.len(), "{}", ONE_SHAPE);
-    match (a.dense(), b.dense(), c.dense()) {
-        (Some(a), Some(b), Some(c)) if y.len() <= SERIAL => zip3_run(a, b, c, y, f),
-        _ => {
-            let y = SendPtr(y.as_mut_ptr());
-            let sources = [Source::new(a), Source::new(b), Source::new(c)];
-            // SAFETY: the views have one shape and outlive the call.
-            unsafe {
-                blocks::run(a.shape(), sources, &|[a, b, c], start, len| {
-                    // SAFETY: as in `map`.
-                    let (a, b, c) = (slice(a, len), slice(b, len), slice(c, len));
-                    zip3_run(a, b, c, slice_mut(&y, start, len), f);
-                });
-            }
-        }
-    }
+    f: impl Fn(T, U, V) -> W + Sync,
+) {
+    write(triple(f).any(), [Elements::of(a), Elements::of(b), Elements::of(c)], Output::of(y));
 }
 
 /// `y = x`, whatever the layout of `x`.
-pub(crate) fn copy<T: Copy + Send + Sync>(x: View<T>, y: &mut [T]) {
-    assert_eq!(x.len(), y.len(), "{}", ONE_SHAPE);
-    match x.dense() {
-        Some(x) if y.len() <= SERIAL => y.copy_from_slice(x),
-        _ => {
-            let y = SendPtr(y.as_mut_ptr());
-            // SAFETY: the view outlives the call.
-            unsafe {
-                blocks::run(x.shape(), [Source::new(x)], &|[x], start, len| {
-                    // SAFETY: as in `map`.
-                    slice_mut(&y, start, len).copy_from_slice(slice(x, len));
-                });
-            }
-        }
-    }
+pub(crate) fn copy<T: Item>(x: View<T>, y: &mut [T]) {
+    copy_any(Elements::of(x), Output::of(y));
+}
+
+/// `y = x`, whatever the layout and the type of `x`.
+pub(crate) fn copy_any(x: Elements<'_>, y: Output<'_>) {
+    let size = y.size;
+    let run = move |[x]: [*const u8; 1], y: *mut u8, len: usize| {
+        // SAFETY: `write` passes `len` elements at both ends, which do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(x, y, len * size) };
+    };
+    let body = Loop { run, inputs: [x.kind], output: x.kind };
+    write(body.any(), [x], y);
 }
 
 const ONE_SHAPE: &str = "the inputs and the output of an elementwise kernel have one shape";
+const THE_TYPES: &str = "an elementwise loop meets the element types it was made for";
 
 /// # Safety
 /// `len` elements of `T` lie at `x` and are not written during `'a`.
@@ -177,50 +307,10 @@ unsafe fn slice<'a, T>(x: *const u8, len: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// `start..start + len` lies inside `y`, and nobody else uses that part during `'a`.
-unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) -> &'a mut [T] {
+/// `len` elements of `T` lie at `y`, and nobody else uses them during `'a`.
+unsafe fn slice_mut<'a, T>(y: *mut u8, len: usize) -> &'a mut [T] {
     // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(y.get().add(start), len) }
-}
-
-#[inline(never)]
-fn map_run<T: Copy, U>(x: &[T], y: &mut [U], f: impl Fn(T) -> U) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
-    );
-}
-
-#[inline(never)]
-fn map_inplace_run<T: Copy>(y: &mut [T], f: impl Fn(T) -> T) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = f(*y)),
-    );
-}
-
-#[inline(never)]
-fn zip_run<T: Copy, U: Copy, V>(a: &[T], b: &[U], y: &mut [V], f: impl Fn(T, U) -> V) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
-    );
-}
-
-#[inline(never)]
-fn zip_inplace_run<T: Copy, U: Copy>(y: &mut [T], b: &[U], f: impl Fn(T, U) -> T) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b)),
-    );
-}
-
-#[inline(never)]
-fn zip3_run<T: Copy, U: Copy, V: Copy, W>(a: &[T], b: &[U], c: &[V], y: &mut [W], f: impl Fn(T, U, V) -> W) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
-    );
+    unsafe { std::slice::from_raw_parts_mut(y.cast(), len) }
 }
 
 #[cfg(test)]
@@ -301,7 +391,7 @@ mod tests {
 
     #[test]
     fn copy_keeps_elements_of_every_size() {
-        fn check<T: Copy + Send + Sync + PartialEq + std::fmt::Debug>(data: &[T]) {
+        fn check<T: Item + PartialEq + std::fmt::Debug>(data: &[T]) {
             for (offset, shape, strides) in layouts() {
                 let x = View::new(data, offset, &shape, &strides);
                 let mut y = vec![data[77]; x.len()];

@@ -69,13 +69,26 @@ pub(crate) fn zip<T: Sync, U: Sync, V: Send>(
     });
 }
 
+/// Partial sums that a lane is spread over, so that it is summed in vectors.
+const PARTS: usize = 16;
+
 /// `ln(sum(exp(x)))`, with the largest element taken out of the sum.
 pub(crate) fn log_sum_exp<T: Math>(x: &[T]) -> T {
     let largest = x.iter().fold(T::neg_infinity(), |m, &v| if v > m { v } else { m });
     let shift = if largest.is_finite() { largest } else { T::zero() };
     let sum = vectorized(
         #[inline(always)]
-        || x.iter().fold(0.0, |sum, &v| sum + (v - shift).exp_().as_f64()),
+        || {
+            let (chunks, rest) = x.as_chunks::<PARTS>();
+            let mut sums = [0.0; PARTS];
+            for chunk in chunks {
+                for (sum, &v) in sums.iter_mut().zip(chunk) {
+                    *sum += (v - shift).exp_().as_f64();
+                }
+            }
+            let rest: f64 = rest.iter().map(|&v| (v - shift).exp_().as_f64()).sum();
+            sums.iter().sum::<f64>() + rest
+        },
     );
     T::from_f64(sum.ln() + shift.as_f64())
 }

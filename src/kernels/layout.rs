@@ -52,6 +52,17 @@ impl<'a, T> View<'a, T> {
         self.strides
     }
 
+    /// The same data with other dims.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub(crate) fn with_dims<'b>(self, shape: &'b [usize], strides: &'b [isize]) -> View<'b, T>
+    where
+        'a: 'b,
+    {
+        View::new(self.data, self.offset, shape, strides)
+    }
+
     /// The elements in row-major order, if that is how they lie in memory.
     pub(crate) fn dense(self) -> Option<&'a [T]> {
         self.dense.then(|| &self.data[self.offset..self.offset + self.len])

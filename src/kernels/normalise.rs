@@ -3,7 +3,13 @@
 use num_traits::Float;
 
 /// Mean and biased variance of each channel of `x [outer, channels, inner]`.
-pub(crate) fn channel_moments<T: Float>(x: &[T], channels: usize, inner: usize, mean: &mut [T], variance: &mut [T]) {
+pub(crate) fn channel_moments<T: Float>(
+    x: &[T],
+    channels: usize,
+    inner: usize,
+    mean: &mut [T],
+    variance: &mut [T],
+) {
     let zero = |n: usize| vec![0f64; n];
     let count = (x.len() / channels.max(1)) as f64;
     let channel = |i: usize| i / inner.max(1) % channels;
@@ -19,7 +25,14 @@ pub(crate) fn channel_moments<T: Float>(x: &[T], channels: usize, inner: usize, 
 }
 
 /// `y = x a + b` with `a` and `b` per channel.
-pub(crate) fn channel_affine<T: Float>(x: &[T], channels: usize, inner: usize, a: &[T], b: &[T], y: &mut [T]) {
+pub(crate) fn channel_affine<T: Float>(
+    x: &[T],
+    channels: usize,
+    inner: usize,
+    a: &[T],
+    b: &[T],
+    y: &mut [T],
+) {
     let channel = |i: usize| i / inner.max(1) % channels;
     y.iter_mut().zip(x).enumerate().for_each(|(i, (y, &x))| *y = x * a[channel(i)] + b[channel(i)]);
 }

@@ -36,6 +36,22 @@ pub(crate) unsafe fn pack_panel<T: Real>(
     }
 }
 
+/// Reads one element of each cache line of `rows` rows of `cols` elements, in order.
+///
+/// A product that walks down columns meets every line far from the last one, which defeats the machine's prefetching; after
+/// this the lines are in its caches.
+///
+/// # Safety
+/// Every element `p[i * stride + j]` of the rows is readable.
+pub(crate) unsafe fn fetch<T: Real>(p: *const T, (rows, cols): (usize, usize), stride: isize) {
+    for i in 0..rows {
+        for j in (0..cols).step_by(64 / size_of::<T>()) {
+            // SAFETY: an element of row `i`. The read is volatile so that it happens although nobody uses it.
+            unsafe { p.offset(i as isize * stride).add(j).read_volatile() };
+        }
+    }
+}
+
 /// `to[k * width + j] = from[k * stride + j]`, without a call for each of the short rows.
 ///
 /// # Safety

@@ -69,11 +69,6 @@ pub(crate) fn accumulate<T: Running>(
     }
 }
 
-/// The product of a lane.
-pub(crate) fn product<T: Running>(x: &[T]) -> T {
-    T::from_total(x.iter().fold(T::ONE, |total, &x| x.multiply_to(total)))
-}
-
 /// `y[i] = a[i] y[i - 1] + b[i]`, from `y[-1] = 0` on.
 pub(crate) fn linear<T: Math>(a: &[T], b: &[T], y: &mut [T]) {
     let mut last = 0.0;
@@ -106,7 +101,6 @@ mod tests {
         let (x, mut y) = (vec![0.1f32; 1_000_000], vec![0.0; 1_000_000]);
         accumulate(&x, &mut y, 0.0, false, false, f32::add_to);
         assert_eq!(y[999_999], 100_000.0);
-        assert_eq!(product::<u8>(&[16, 17]), 16);
     }
 
     #[test]

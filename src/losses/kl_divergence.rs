@@ -58,6 +58,8 @@ mod tests {
         assert_eq!(list[0], [0.0, -0.25, -0.75]);
         let slope = |p: f64, q: f64| p.ln() + 1.0 - q;
         assert_eq!(list[1][0], 0.0);
-        assert!((list[1][1] - slope(0.25, 0.3)).abs() < 1e-15 && (list[1][2] - slope(0.75, 0.1)).abs() < 1e-15);
+        assert!(
+            (list[1][1] - slope(0.25, 0.3)).abs() < 1e-15 && (list[1][2] - slope(0.75, 0.1)).abs() < 1e-15
+        );
     }
 }

@@ -1,9 +1,20 @@
 //! Losses, one a file.
 //!
-//! Every loss takes what the model says first and what would be right second, both of the same batch shape, and gives
-//! one value for each example: reduce it with [`mean`](crate::Tensor::mean) or [`sum`](crate::Tensor::sum), or weigh the
-//! examples first. Inputs are never broadcast against each other, since that hides mistakes: predictions `[n, 1]` and
-//! targets `[n]` would silently give `[n, n]`.
+//! Every loss takes what the model says first and what would be right second, and gives one value for each example (the
+//! last axis is reduced; [`sigmoid_cross_entropy`] gives one for each question): take the [`mean`](crate::Tensor::mean) or
+//! the [`sum`](crate::Tensor::sum) of them, or weigh the examples first. Inputs are never broadcast against each other,
+//! since that hides mistakes: predictions `[n, 1]` and targets `[n]` would silently give `[n, n]`.
+//!
+//! ```
+//! use couplet::{GradientTape, Tensor, losses};
+//! let (x, target) = (Tensor::from([[1.0f32, 2.0]]), Tensor::from([[0.0f32, 2.0]]));
+//! let tape = GradientTape::new();
+//! tape.watch(&x);
+//! let loss = losses::mean_squared_error(&x, &target)?.mean()?;
+//! let dx = tape.gradient(&loss, &[&x])?.remove(0).expect("the loss depends on x");
+//! assert_eq!((loss.item::<f32>()?, dx.dense()?.to_vec::<f32>()?), (0.5, vec![1.0, 0.0]));
+//! # Ok::<(), couplet::Error>(())
+//! ```
 
 mod huber;
 mod kl_divergence;

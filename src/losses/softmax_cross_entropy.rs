@@ -53,7 +53,8 @@ mod tests {
     fn labels_of_another_shape_or_dtype_are_refused() {
         let logits = Tensor::zeros([2, 3], DType::F32).unwrap();
         assert!(softmax_cross_entropy(&logits, &Tensor::zeros([3], DType::F32).unwrap()).is_err());
-        let message = softmax_cross_entropy(&logits, &Tensor::zeros([2, 3], DType::I32).unwrap()).unwrap_err();
+        let message =
+            softmax_cross_entropy(&logits, &Tensor::zeros([2, 3], DType::I32).unwrap()).unwrap_err();
         assert!(message.to_string().contains("labels has dtype i32, expected f32"), "{message}");
         assert!(softmax_cross_entropy(&Tensor::from(0.0f32), &Tensor::from(1.0f32)).is_err());
     }

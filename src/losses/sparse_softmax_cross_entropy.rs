@@ -66,11 +66,17 @@ mod tests {
     #[test]
     fn a_label_out_of_range_is_named_with_the_range() {
         let logits = Tensor::zeros([2, 3], DType::F32).unwrap();
-        let message = |labels: Tensor| sparse_softmax_cross_entropy(&logits, &labels).unwrap_err().to_string();
+        let message =
+            |labels: Tensor| sparse_softmax_cross_entropy(&logits, &labels).unwrap_err().to_string();
         let start = "sparse_softmax_cross_entropy: ";
         assert_eq!(message(Tensor::from([0, 3])), format!("{start}label 3 is out of range, expected 0 to 2"));
-        assert_eq!(message(Tensor::from([-1, 0])), format!("{start}label -1 is out of range, expected 0 to 2"));
-        assert!(message(Tensor::from([0.0f32, 1.0])).contains("labels has dtype f32, expected an integer dtype"));
+        assert_eq!(
+            message(Tensor::from([-1, 0])),
+            format!("{start}label -1 is out of range, expected 0 to 2")
+        );
+        assert!(
+            message(Tensor::from([0.0f32, 1.0])).contains("labels has dtype f32, expected an integer dtype")
+        );
         assert!(message(Tensor::from([[0], [1]])).contains("labels has shape [2, 1], expected [2]"));
     }
 

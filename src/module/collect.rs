@@ -1,6 +1,7 @@
 //! The variables and modules below a module, in the order of the reference.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::Module;
 use super::visit::{Edges, Node};
@@ -8,10 +9,37 @@ use crate::error::{Error, Result};
 use crate::variable::Variable;
 
 /// Identities of variables and modules met so far.
-#[derive(Default)]
 pub(crate) struct Seen {
-    variables: HashSet<u64>,
-    modules: HashSet<u64>,
+    variables: Ids,
+    modules: Ids,
+}
+
+type Ids = HashSet<u64, BuildHasherDefault<IdHasher>>;
+
+impl Default for Seen {
+    /// Room for a small network: lists of variables are asked for in every training step.
+    fn default() -> Self {
+        let ids = || Ids::with_capacity_and_hasher(28, BuildHasherDefault::default());
+        Seen { variables: ids(), modules: ids() }
+    }
+}
+
+/// Spreads identities, which are counted up, over the table. The order of the table is never seen.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(self.0 ^ u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Seen {
@@ -28,60 +56,66 @@ impl Seen {
 
 /// The parts of a module in the order of their declaration.
 pub(crate) fn parts(module: &dyn Module) -> Edges<'_> {
-    let mut edges = Edges::new();
+    let mut edges = Edges::with_room();
     module.visit(&mut edges);
     edges
 }
 
-/// What a module owns without going through another module.
-#[derive(Default)]
-struct Own<'a> {
-    variables: Vec<&'a Variable>,
-    modules: Vec<&'a dyn Module>,
+/// What a walk calls for each variable and for each module below the root, each once.
+struct Walk<'a, V, M> {
+    seen: Seen,
+    variable: V,
+    module: M,
+    /// Modules still to be walked, the next one last.
+    next: Vec<&'a dyn Module>,
 }
 
-impl<'a> Own<'a> {
-    fn of(module: &'a dyn Module, seen: &mut Seen) -> Self {
-        let mut own = Own::default();
-        own.take(parts(module).sorted_by_name(), seen);
-        own
+impl<'a, V: FnMut(&'a Variable), M: FnMut(&'a dyn Module)> Walk<'a, V, M> {
+    /// Walks a module's own variables and children, in the order of their names, then all below its first child, and so on.
+    /// `before` is called on a module before its parts are asked for.
+    fn run(root: &'a dyn Module, mut before: impl FnMut(&dyn Module), variable: V, module: M) {
+        let mut walk = Walk { seen: Seen::default(), variable, module, next: vec![root] };
+        walk.seen.is_new_module(root);
+        while let Some(module) = walk.next.pop() {
+            before(module);
+            let children = walk.next.len();
+            walk.take(parts(module).sorted_by_name());
+            walk.next[children..].reverse();
+        }
     }
 
-    fn take(&mut self, edges: Edges<'a>, seen: &mut Seen) {
+    fn take(&mut self, edges: Edges<'a>) {
         for edge in edges {
             match edge.node {
-                Node::Variable(variable) if seen.is_new_variable(variable) => self.variables.push(variable),
-                Node::Module(module) if seen.is_new_module(module) => self.modules.push(module),
-                Node::Group(edges) | Node::Growing(edges, _) => self.take(edges, seen),
+                Node::Variable(variable) if self.seen.is_new_variable(variable) => (self.variable)(variable),
+                Node::Module(module) if self.seen.is_new_module(module) => {
+                    (self.module)(module);
+                    self.next.push(module);
+                }
+                Node::Group(edges) | Node::Growing(edges, _) => self.take(edges),
                 _ => {}
             }
         }
     }
 }
 
-/// Calls `each` with what every module owns, each module once: a module, then all below its first child, and so on.
-fn walk<'a>(root: &'a dyn Module, mut each: impl FnMut(&Own<'a>)) -> Result<()> {
-    let mut seen = Seen::default();
-    seen.is_new_module(root);
-    let mut next = vec![root];
-    while let Some(module) = next.pop() {
-        module.materialise()?;
-        let own = Own::of(module, &mut seen);
-        each(&own);
-        next.extend(own.modules.iter().rev());
-    }
-    Ok(())
-}
-
 /// The variables that `keep` accepts: a module's own, sorted by the code points of the names of its parts, then those
 /// of its first child and all below, and so on; each variable once.
 pub(crate) fn variables(root: &dyn Module, keep: impl Fn(&Variable) -> bool) -> Result<Vec<Variable>> {
-    let mut found = Vec::new();
-    walk(root, |own| {
-        found
-            .extend(own.variables.iter().filter(|variable| keep(variable)).map(|&variable| variable.clone()));
-    })?;
-    Ok(found)
+    let mut found = Vec::with_capacity(16);
+    let add = |variable: &Variable| {
+        if keep(variable) {
+            found.push(variable.clone());
+        }
+    };
+    let mut made = Ok(());
+    let materialise = |module: &dyn Module| {
+        if made.is_ok() {
+            made = module.materialise();
+        }
+    };
+    Walk::run(root, materialise, add, |_| {});
+    made.map(|()| found)
 }
 
 /// As [`variables`], but finding none is an error unless the module allows it.
@@ -122,15 +156,7 @@ fn no_variables(root: &dyn Module, what: &'static str) -> Result<Error> {
 
 /// The modules below `root`: all children of a module come before the children of the first of them.
 pub(crate) fn submodules(root: &dyn Module) -> Vec<&dyn Module> {
-    fn below<'a>(modules: Vec<&'a dyn Module>, seen: &mut Seen, found: &mut Vec<&'a dyn Module>) {
-        found.extend(&modules);
-        for module in modules {
-            below(Own::of(module, seen).modules, seen, found);
-        }
-    }
-    let mut seen = Seen::default();
-    seen.is_new_module(root);
     let mut found = Vec::new();
-    below(Own::of(root, &mut seen).modules, &mut seen, &mut found);
+    Walk::run(root, |_| {}, |_| {}, |module| found.push(module));
     found
 }

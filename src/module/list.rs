@@ -15,8 +15,10 @@ use super::visit::{Edges, Node, Visit};
 use super::waiting::{Waiting, Waits};
 use crate::error::{Error, Result};
 
-/// Chunk `k` holds `2^k` items, so that items never move while others are added.
-const CHUNKS: usize = usize::BITS as usize - 1;
+/// Chunk `k` holds `2^k` items, so that items never move while others are added: room for more than memory can hold.
+const CHUNKS: usize = 40;
+
+type Chunk<T> = Box<[OnceLock<T>]>;
 
 /// A list of parts that can grow through a shared reference: items stay where they are, and are never removed.
 ///
@@ -30,7 +32,7 @@ const CHUNKS: usize = usize::BITS as usize - 1;
 /// # Ok::<(), couplet::Error>(())
 /// ```
 pub struct List<T> {
-    chunks: Box<[OnceLock<Box<[OnceLock<T>]>>]>,
+    chunks: Box<[OnceLock<Chunk<T>>]>,
     len: AtomicUsize,
     gate: Gate<Expected>,
 }

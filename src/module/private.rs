@@ -6,12 +6,13 @@ pub use crate::scope::Scope;
 pub use crate::tensor::Tensor;
 
 use super::probe;
-use crate::scope::Entered;
+use crate::error::Error;
+use crate::scope::{Entered, current_path};
 
 /// A method of a module under way, inside the module's name scope.
 #[derive(Debug)]
 pub struct Method {
-    entered: Entered,
+    _entered: Entered,
     probed: bool,
 }
 
@@ -31,7 +32,7 @@ pub fn enter(scope: &Scope) -> Method {
     if probed {
         probe::begin(scope);
     }
-    Method { entered: scope.enter(), probed }
+    Method { _entered: scope.enter(), probed }
 }
 
 /// As [`enter`], for a method that can report that the module's name is not an identifier.
@@ -50,8 +51,8 @@ pub fn enter_checked(scope: &Scope) -> Result<Method> {
 /// Those of the body.
 #[inline]
 pub fn run<T>(method: Method, body: impl FnOnce() -> Result<T>) -> Result<T> {
-    let result = body();
-    result.map_err(|error| error.within(&method.entered.path()))
+    let _method = method;
+    body().map_err(located)
 }
 
 /// As [`run`], for a method whose result contains the tensor that summaries show.
@@ -71,6 +72,12 @@ pub fn run_to_tensor<T>(
             }
             Ok(result)
         }
-        Err(error) => Err(error.within(&method.entered.path())),
+        Err(error) => Err(located(error)),
     }
+}
+
+/// The error with the path of the scope this thread is in.
+#[cold]
+fn located(error: Error) -> Error {
+    error.within(&current_path())
 }

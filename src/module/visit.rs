@@ -117,6 +117,11 @@ impl<'a> Edges<'a> {
         Edges { list: Vec::new() }
     }
 
+    /// No parts, and room for those of most modules.
+    pub(crate) fn with_room() -> Self {
+        Edges { list: Vec::with_capacity(8) }
+    }
+
     /// The elements of a list, named by position.
     pub fn of_list<T: Visit + 'a>(items: impl IntoIterator<Item = &'a T>) -> Self {
         let mut edges = Edges::new();
@@ -149,7 +154,7 @@ impl<'a> Edges<'a> {
 
     /// The parts sorted by the code points of their names.
     pub(crate) fn sorted_by_name(mut self) -> Self {
-        self.list.sort_by(|a, b| a.name.cmp(&b.name));
+        self.list.sort_by(|a, b| a.name.cmp(&b.name)); // stable, and cheap for the few parts of a module
         self
     }
 }

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::lanes;
-use crate::tensor::{Tensor, take};
+use crate::kernels::layout::View;
+use crate::kernels::reduce;
+use crate::tensor::Tensor;
 
 use super::apply;
 use super::gradient::Gradient;
@@ -14,21 +15,18 @@ use super::reduction::Reduction;
 use super::registry::{Listed, Sample, SampleInput};
 use super::sum::Axes;
 
-fn fold(
+fn reduced(
     op: &'static str,
     r: &Reduction,
     inputs: &Inputs<'_, '_>,
-    f: impl Fn(&[bool]) -> bool + Sync,
+    f: impl Fn(View<'_, bool>, &[bool], &mut [bool]),
 ) -> Result<Computed> {
     let x = inputs.get(0)?;
     r.check(op, x)?;
     if x.dtype() != DType::Bool {
         return Err(Error::dtype(op, "the input", x.dtype(), "bool; compare it, or convert it with cast"));
     }
-    let (to, rows) = (r.to(), r.lanes(x));
-    let mut y = take::<bool>(to.size());
-    lanes::fold(rows.as_slice::<bool>()?.unwrap_or(&[]), r.count(), &mut y, f);
-    Ok(Tensor::from_taken(y, to).into())
+    r.fill::<bool, bool>(x, f).map(Computed::from)
 }
 
 /// `y` holds where any element of `x` over the marked axes does.
@@ -41,7 +39,7 @@ impl Op for Any {
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
-        fold("any", &self.0, inputs, |lane| lane.contains(&true))
+        reduced("any", &self.0, inputs, reduce::any)
     }
 
     fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
@@ -66,7 +64,7 @@ impl Op for All {
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
-        fold("all", &self.0, inputs, |lane| !lane.contains(&false))
+        reduced("all", &self.0, inputs, reduce::all)
     }
 
     fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {

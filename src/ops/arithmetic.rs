@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernels::elementwise;
-use crate::tensor::{Tensor, take};
+use crate::kernels::elementwise::{self, AnyLoop};
+use crate::tensor::{Tensor, checked_size};
 
 use super::broadcast::broadcast_shape;
 use super::op::{Binary, Mask, Saved, Saves, Unary};
@@ -132,41 +132,59 @@ pub(crate) fn same_dtype(op: &'static str, a: &Tensor, b: &Tensor) -> Result<DTy
 }
 
 /// `f` of each pair of elements, broadcast, written into an input's memory where nobody else holds it.
-pub(crate) fn zip<T: Element>(
+pub(crate) fn zip<T: Element>(op: &'static str, a: Tensor, b: Tensor, f: impl Fn(T, T) -> T + Sync) -> Result<Tensor> {
+    zip_any(op, T::DTYPE, a, b, elementwise::pair(f).any())
+}
+
+/// The loop `body`, whose result has the dtype `dtype`, over two tensors broadcast against each other.
+pub(crate) fn zip_any(
     op: &'static str,
+    dtype: DType,
     mut a: Tensor,
     mut b: Tensor,
-    f: impl Fn(T, T) -> T + Sync + Copy,
+    body: AnyLoop<'_, 2>,
 ) -> Result<Tensor> {
     if a.shape() == b.shape() {
-        if let Some(y) = a.unique_slice_mut::<T>() {
-            elementwise::zip_inplace(y, b.view::<T>()?, f);
+        if a.dtype() == dtype
+            && let Some(y) = a.output()
+        {
+            elementwise::overwrite_pair(body, 0, b.elements(), y);
             return Ok(a);
         }
-        if let Some(y) = b.unique_slice_mut::<T>() {
-            elementwise::zip_inplace(y, a.view::<T>()?, move |b, a| f(a, b));
+        if b.dtype() == dtype
+            && let Some(y) = b.output()
+        {
+            elementwise::overwrite_pair(body, 1, a.elements(), y);
             return Ok(b);
         }
-        let mut y = take::<T>(a.size());
-        elementwise::zip(a.view::<T>()?, b.view::<T>()?, &mut y, f);
-        return Ok(Tensor::from_taken(y, a.shape().clone()));
+        let mut y = Tensor::blank(a.shape().clone(), dtype);
+        if let Some(y) = y.output() {
+            elementwise::write(body, [a.elements(), b.elements()], y);
+        }
+        return Ok(y);
     }
     let shape = broadcast_shape(op, a.shape(), b.shape())?;
-    if a.shape() == &shape {
-        if let Some(y) = a.unique_slice_mut::<T>() {
-            elementwise::zip_inplace(y, b.expanded(&shape)?.view::<T>()?, f);
+    if a.dtype() == dtype && *a.shape() == shape && a.is_unique() {
+        let other = b.expanded(&shape)?;
+        if let Some(y) = a.output() {
+            elementwise::overwrite_pair(body, 0, other.elements(), y);
             return Ok(a);
         }
-    } else if b.shape() == &shape {
-        if let Some(y) = b.unique_slice_mut::<T>() {
-            elementwise::zip_inplace(y, a.expanded(&shape)?.view::<T>()?, move |b, a| f(a, b));
+    }
+    if b.dtype() == dtype && *b.shape() == shape && b.is_unique() {
+        let other = a.expanded(&shape)?;
+        if let Some(y) = b.output() {
+            elementwise::overwrite_pair(body, 1, other.elements(), y);
             return Ok(b);
         }
     }
-    let size = crate::tensor::checked_size(op, &shape, T::DTYPE)?;
-    let mut y = take::<T>(size);
-    elementwise::zip(a.expanded(&shape)?.view::<T>()?, b.expanded(&shape)?.view::<T>()?, &mut y, f);
-    Ok(Tensor::from_taken(y, shape))
+    checked_size(op, &shape, dtype)?;
+    let mut y = Tensor::blank(shape, dtype);
+    let (a, b) = (a.expanded(y.shape())?, b.expanded(y.shape())?);
+    if let Some(y) = y.output() {
+        elementwise::write(body, [a.elements(), b.elements()], y);
+    }
+    Ok(y)
 }
 
 fn binary_samples<O: Binary>(op: impl Fn() -> O, low: f64) -> Vec<Sample> {
@@ -325,14 +343,23 @@ impl Listed for Negative {
 }
 
 /// `f` of each element, written into the input's memory where nobody else holds it.
-pub(crate) fn map<T: Element>(mut x: Tensor, f: impl Fn(T) -> T + Sync + Copy) -> Result<Tensor> {
-    if let Some(y) = x.unique_slice_mut::<T>() {
-        elementwise::map_inplace(y, f);
-        return Ok(x);
+pub(crate) fn map<T: Element>(x: Tensor, f: impl Fn(T) -> T + Sync) -> Result<Tensor> {
+    Ok(map_any(T::DTYPE, x, elementwise::single(f).any()))
+}
+
+/// The loop `body`, whose result has the dtype `dtype`, over one tensor.
+pub(crate) fn map_any(dtype: DType, mut x: Tensor, body: AnyLoop<'_, 1>) -> Tensor {
+    if x.dtype() == dtype
+        && let Some(y) = x.output()
+    {
+        elementwise::overwrite_single(body, y);
+        return x;
     }
-    let mut y = take::<T>(x.size());
-    elementwise::map(x.view::<T>()?, &mut y, f);
-    Ok(Tensor::from_taken(y, x.shape().clone()))
+    let mut y = Tensor::blank(x.shape().clone(), dtype);
+    if let Some(y) = y.output() {
+        elementwise::write(body, [x.elements()], y);
+    }
+    y
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::{Element, for_dtype};
+use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernels::elementwise;
-use crate::tensor::{Tensor, checked_size, take};
+use crate::tensor::Tensor;
 
 use super::apply;
-use super::arithmetic::same_dtype;
-use super::broadcast::broadcast_shape;
+use super::arithmetic::{same_dtype, zip_any};
 use super::gradient::Gradient;
 use super::op::{Computed, Input, Inputs, Mask, Op, Saved};
 use super::operand::Operand;
@@ -22,11 +21,7 @@ pub(crate) fn zip_to<T: Element, U: Element>(
     b: &Tensor,
     f: impl Fn(T, T) -> U + Sync + Copy,
 ) -> Result<Tensor> {
-    let shape = broadcast_shape(op, a.shape(), b.shape())?;
-    let mut y = take::<U>(checked_size(op, &shape, U::DTYPE)?);
-    let (a, b) = (a.expanded(&shape)?, b.expanded(&shape)?);
-    elementwise::zip(a.view::<T>()?, b.view::<T>()?, &mut y, f);
-    Ok(Tensor::from_taken(y, shape))
+    zip_any(op, U::DTYPE, a.clone(), b.clone(), elementwise::pair(f).any())
 }
 
 /// One comparison: its op, and the loop for a dtype. It has no derivative.
@@ -43,7 +38,15 @@ macro_rules! comparison {
 
             fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
                 let (a, b) = (inputs.get(0)?, inputs.get(1)?);
-                let y = for_dtype!(same_dtype($name, a, b)?, T => zip_to::<T, bool>($name, a, b, $f)?);
+                let y = match same_dtype($name, a, b)? {
+                    DType::F64 => zip_to::<f64, bool>($name, a, b, $f)?,
+                    DType::U64 => zip_to::<u64, bool>($name, a, b, $f)?,
+                    // The other types fit one of two wider ones exactly.
+                    dtype if dtype.is_float() => {
+                        zip_to::<f32, bool>($name, &a.converted(DType::F32)?, &b.converted(DType::F32)?, $f)?
+                    }
+                    _ => zip_to::<i64, bool>($name, &a.converted(DType::I64)?, &b.converted(DType::I64)?, $f)?,
+                };
                 Ok(y.into())
             }
 

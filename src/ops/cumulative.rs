@@ -102,7 +102,6 @@ macro_rules! for_running {
         }
     };
 }
-pub(crate) use for_running;
 
 /// `y[i] = x[0] + .. + x[i]` along an axis.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -17,19 +17,13 @@ use super::select::{kept_unless, kept_where};
 
 /// Numbers of which one is the larger; NaN wins against every number.
 pub(crate) trait Ordered: Number {
-    /// The lowest value: the maximum of no numbers.
-    const LOWEST: Self;
-    /// The highest value: the minimum of no numbers.
-    const HIGHEST: Self;
     fn larger(self, other: Self) -> Self;
     fn smaller(self, other: Self) -> Self;
 }
 
 macro_rules! ordered {
-    ($lowest:ident $highest:ident; $($t:ty)*) => {$(
+    ($($t:ty)*) => {$(
         impl Ordered for $t {
-            const LOWEST: Self = <$t>::$lowest;
-            const HIGHEST: Self = <$t>::$highest;
             // A value that is unequal to itself is NaN; for integers that never holds.
             #[inline(always)]
             #[allow(clippy::eq_op, reason = "the one test for NaN that all these types have")]
@@ -41,8 +35,7 @@ macro_rules! ordered {
     )*};
 }
 
-ordered!(NEG_INFINITY INFINITY; f32 f64 f16 bf16);
-ordered!(MIN MAX; i8 i16 i32 i64 u8 u16 u32 u64);
+ordered!(f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64);
 
 /// `y = max(a, b)`.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -70,7 +70,7 @@ macro_rules! for_float {
         }
     };
 }
-pub(super) use for_float;
+pub(crate) use for_float;
 
 /// Computes in `f32` or `f64`; the half floats go through `f32` and are rounded once.
 pub(super) fn in_wide_float(

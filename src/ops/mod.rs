@@ -9,9 +9,6 @@ mod compare;
 mod concat;
 mod conv;
 pub(crate) mod cost;
-mod gradient;
-mod linear;
-mod matmul;
 mod cross_entropy;
 mod cumulative;
 mod diagonal;
@@ -23,11 +20,14 @@ mod exponential;
 mod extreme;
 mod extremum;
 mod function;
+mod gradient;
 mod gelu;
 mod hyperbolic;
+mod indexing;
+mod linear;
 mod log_sum_exp;
 mod logical;
-mod indexing;
+mod matmul;
 mod mean;
 mod norm;
 mod normalise;
@@ -56,6 +56,7 @@ mod sort;
 mod softmax;
 mod sparse;
 mod sum;
+mod sum_squares;
 mod swish;
 mod trigonometric;
 
@@ -63,6 +64,7 @@ pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
 pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
 pub(crate) use dropout::Dropout;
+pub(crate) use function::for_float;
 pub use gradient::{Gradient, IndexedSlices};
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
@@ -70,6 +72,7 @@ pub use op::{
 };
 pub use operand::Operand;
 pub use pool::Pool;
+pub(crate) use sparse::row_numbers;
 pub use registry::{Listed, OpEntry, Sample, SampleInput, op_list, register_op};
 
 pub(crate) use arithmetic::{Number, for_number};
@@ -97,6 +100,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<shape::Reshape>(),
     OpEntry::unary::<shape::Transpose>(),
     OpEntry::unary::<sum::Sum>(),
+    OpEntry::unary::<sum_squares::SumSquares>(),
     OpEntry::unary::<slice::StridedSlice>(),
     OpEntry::unary::<slice::Unslice>(),
     OpEntry::wide::<concat::Concat>("concat"),
@@ -108,7 +112,9 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<softmax::LogSoftmax>(),
     OpEntry::binary::<softmax::LogSoftmaxGradient>(),
     OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropy>("sparse_softmax_cross_entropy"),
-    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>("sparse_softmax_cross_entropy_gradient"),
+    OpEntry::wide::<cross_entropy::SparseSoftmaxCrossEntropyGradient>(
+        "sparse_softmax_cross_entropy_gradient",
+    ),
     OpEntry::binary::<cross_entropy::SoftmaxCrossEntropy>(),
     OpEntry::wide::<cross_entropy::SoftmaxCrossEntropyGradient>("softmax_cross_entropy_gradient"),
     OpEntry::binary::<cross_entropy::SigmoidCrossEntropy>(),
@@ -242,7 +248,12 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs = inputs.map(|x| Some(x.into()));
-    match record::run(op.into_op(), &mut inputs)? {
+    the_output(record::run(op.into_op(), &mut inputs)?)
+}
+
+/// The output of an op that has exactly one.
+fn the_output(outputs: op::Outputs) -> Result<Tensor> {
+    match outputs {
         op::Outputs::One(y) => Ok(y),
         op::Outputs::Many(list) => {
             let count = list.len();

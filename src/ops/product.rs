@@ -2,14 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
-use crate::kernels::lanes;
-use crate::kernels::scan::{self, Running};
-use crate::tensor::{Tensor, take};
+use crate::error::Result;
+use crate::kernels::reduce;
+use crate::tensor::Tensor;
 
 use super::apply;
-use super::cumulative::for_running;
+use super::arithmetic::for_number;
 use super::op::{Saved, Saves, Unary};
 use super::reduction::Reduction;
 use super::registry::{Listed, Sample};
@@ -19,22 +17,13 @@ use super::sum::Axes;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Prod(Reduction);
 
-impl Prod {
-    fn run<T: Running + Element>(&self, x: &Tensor) -> Result<Tensor> {
-        let (to, rows) = (self.0.to(), self.0.lanes(x));
-        let mut y = take::<T>(to.size());
-        lanes::fold(rows.as_slice::<T>()?.unwrap_or(&[]), self.0.count(), &mut y, scan::product);
-        Ok(Tensor::from_taken(y, to))
-    }
-}
-
 impl Unary for Prod {
     const NAME: &'static str = "prod";
     const SAVES: Saves = Saves::INPUTS;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("prod", &x)?;
-        for_running!("prod", x, T => self.run::<T>(&x))
+        for_number!("prod", x.dtype(), T => self.0.fill::<T, T>(&x, reduce::product))
     }
 
     /// `dx` is `dy` times the product of all other elements: those before and those after. No division, so that zeros
@@ -82,7 +71,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::GradientTape;
+    use crate::{DType, GradientTape};
 
     #[test]
     fn zeros_leave_the_product_of_the_others() -> Result<()> {

@@ -28,7 +28,12 @@ macro_rules! for_real {
 pub(crate) use for_real;
 
 /// Refuses an input that has not the dtype of another one.
-pub(crate) fn check_dtype(op: &'static str, what: &'static str, x: &Tensor, like: (&str, &Tensor)) -> Result<()> {
+pub(crate) fn check_dtype(
+    op: &'static str,
+    what: &'static str,
+    x: &Tensor,
+    like: (&str, &Tensor),
+) -> Result<()> {
     if x.dtype() != like.1.dtype() {
         let expected = format!("{}, that of {}; convert it with cast", like.1.dtype(), like.0);
         return Err(Error::dtype(op, what, x.dtype(), expected));
@@ -37,7 +42,12 @@ pub(crate) fn check_dtype(op: &'static str, what: &'static str, x: &Tensor, like
 }
 
 /// Refuses an input that has not the shape of another one.
-pub(crate) fn check_shape(op: &'static str, what: &'static str, x: &Tensor, like: (&str, &Tensor)) -> Result<()> {
+pub(crate) fn check_shape(
+    op: &'static str,
+    what: &'static str,
+    x: &Tensor,
+    like: (&str, &Tensor),
+) -> Result<()> {
     if x.shape() != like.1.shape() {
         let expected = format!("{}, that of {}", like.1.shape(), like.0);
         return Err(Error::shape(op, what, x.shape(), expected));

@@ -275,12 +275,18 @@ pub(crate) fn run<O: Op>(op: O, inputs: &mut [Option<Input<'_>>]) -> Result<Outp
     }
     let (outputs, record) = run_recording(&op, inputs)?;
     if let Some((slots, saved)) = record {
-        with_recorder(|r| r.push(Box::new(op), slots, outputs.as_slice(), saved));
+        record_it(Box::new(op), slots, outputs.as_slice(), saved);
     }
     Ok(outputs)
 }
 
+#[inline(never)]
+fn record_it(op: Box<dyn Op>, slots: Slots, outputs: &[Tensor], saved: Saved) {
+    with_recorder(|r| r.push(op, slots, outputs, saved));
+}
+
 /// The forward with a tape about, and what to record of it.
+#[inline(never)]
 fn run_recording(op: &dyn Op, inputs: &mut [Option<Input<'_>>]) -> Result<(Outputs, Option<(Slots, Saved)>)> {
     let found = with_recorder(|r| find(r, inputs)).filter(|(_, tracked)| !tracked.is_empty());
     let saves = found.as_ref().map_or(Saves::NOTHING, |(_, tracked)| op.saves(*tracked));

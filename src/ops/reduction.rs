@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::DType;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Strides, Tensor};
+use crate::kernels::layout::View;
+use crate::tensor::{Shape, Strides, Tensor, take};
 
 use super::op::{NarrowUnary, Unary};
 use super::registry::{Sample, SampleInput};
@@ -76,6 +77,17 @@ impl Reduction {
         dy.reshape(self.kept())?.broadcast_to(self.from.clone())
     }
 
+    /// The result that `reduce` writes from a view, the marks of the axes and the output in row-major order.
+    pub(crate) fn fill<T: Element, U: Element>(
+        &self,
+        x: &Tensor,
+        reduce: impl Fn(View<'_, T>, &[bool], &mut [U]),
+    ) -> Result<Tensor> {
+        let mut y = take::<U>(self.to().size());
+        reduce(x.view::<T>()?, &self.reduced, &mut y);
+        Ok(Tensor::from_taken(y, self.to()))
+    }
+
     /// The axes that stay, then those that are reduced.
     pub(crate) fn order(&self) -> Vec<isize> {
         let marked = |mark: bool| (0..self.reduced.len()).filter(move |&a| self.reduced[a] == mark);
@@ -105,14 +117,5 @@ impl Reduction {
     pub(crate) fn samples<O: Unary>(op: impl Fn(Reduction) -> O) -> Vec<Sample> {
         let input = || SampleInput::float(&[2, 3, 4]);
         Reduction::kinds().into_iter().map(|r| Sample::new::<NarrowUnary, O>(op(r), [input()])).collect()
-    }
-}
-
-/// The dtype in which a float dtype's statistics are computed.
-pub(crate) fn wide_dtype(op: &'static str, dtype: DType) -> Result<DType> {
-    match dtype {
-        DType::F16 | DType::BF16 => Ok(DType::F32),
-        DType::F32 | DType::F64 => Ok(dtype),
-        other => Err(Error::dtype(op, "the input", other, "a float dtype; convert it with cast")),
     }
 }

@@ -4,35 +4,10 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernels::quantile::{normal, truncated_normal};
 use crate::kernels::random::{Blocks, below, fill_u32, fill_u64};
-use crate::ops::for_number;
+use crate::ops::{for_float, for_number};
 use crate::tensor::{Shape, Tensor, checked_size, take};
 
 use super::Generator;
-
-/// Runs the body with `$T` bound to the Rust type of a float dtype; others are an error.
-macro_rules! for_float {
-    ($op:expr, $dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            other => Err(Error::dtype($op, "the tensor", other, "a float dtype")),
-        }
-    };
-}
 
 impl Generator {
     /// Floats spread evenly over `low <= y < high`; all `low` if the two are equal.

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use half::{bf16, f16};
 
 use crate::dtype::{DType, Element};
+use crate::kernels::elementwise::{Elements, Output};
+use crate::kernels::layout::View;
 
 /// Smallest block worth keeping, in bytes: below, the system allocator is as fast.
 const RECYCLE_FROM: usize = 4 << 10;
@@ -107,6 +109,16 @@ impl Buffer {
 
     pub(crate) fn slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
         T::slice_mut(&mut self.storage)
+    }
+
+    /// The elements for a kernel that knows their type by itself.
+    pub(crate) fn elements<'a>(&'a self, offset: usize, shape: &'a [usize], strides: &'a [isize]) -> Elements<'a> {
+        each!(&self.storage, v => Elements::of(View::new(v, offset, shape, strides)))
+    }
+
+    /// A contiguous part for such a kernel to write.
+    pub(crate) fn output(&mut self, offset: usize, size: usize) -> Option<Output<'_>> {
+        each!(&mut self.storage, v => v.get_mut(offset..offset + size).map(|v| Output::of(v)))
     }
 
     pub(crate) fn into_vec<T: Element>(mut self) -> Option<Vec<T>> {

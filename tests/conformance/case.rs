@@ -169,7 +169,6 @@ impl Case {
     pub fn inputs(&self) -> Outcome<Vec<(String, Tensor)>> {
         self.inputs
             .iter()
-            .chain(&self.kw_inputs)
             .map(|name| Ok((name.clone(), self.array(&format!("in/{name}"))?.clone())))
             .collect()
     }

@@ -2,7 +2,7 @@
 
 use super::ConvGeometry;
 use crate::kernels::gemm::Real;
-use crate::kernels::pack::pack_panel;
+use crate::kernels::pack::{fetch, pack_panel};
 use crate::kernels::parallel::for_each_chunk_mut;
 
 /// `y[y_first + y_step * q] = sum over t of x[x_step * q + taps[t]] * w[t]` for `q < count`, along one axis.
@@ -226,6 +226,9 @@ pub(super) struct Window<T> {
     pub start: *const T,
     /// Distance between neighbours along each axis.
     pub strides: [isize; 3],
+    /// Planes, rows, and elements of a row.
+    lengths: [usize; 3],
+    in_place: bool,
 }
 
 impl<T: Real> Window<T> {
@@ -241,14 +244,15 @@ impl<T: Real> Window<T> {
         let strides = |lengths: [usize; 3]| {
             [lengths[1] * lengths[2] * channels, lengths[2] * channels, channels].map(|n| n as isize)
         };
+        let length = reach.map(|(first, last)| (last - first) as usize + 1);
+        let lengths = [length[0], length[1], length[2] * channels];
         let size = [0, 1, 2].map(|d| axes[d].x);
         let x = &x[tile.item * size.iter().product::<usize>() * channels..];
         if (0..3).all(|d| reach[d].0 >= 0 && reach[d].1 < size[d] as isize) {
             let strides = strides(size);
             let offset: isize = (0..3).map(|d| reach[d].0 * strides[d]).sum();
-            return Self { start: x.as_ptr().wrapping_offset(offset), strides };
+            return Self { start: x.as_ptr().wrapping_offset(offset), strides, lengths, in_place: true };
         }
-        let length = reach.map(|(first, last)| (last - first) as usize + 1);
         // Of each row of the window, `left` elements lie before `x`, `inside` in it.
         let clip = |at: isize| at.clamp(0, size[2] as isize) as usize;
         let (from, to) = (clip(reach[2].0), clip(reach[2].1 + 1));
@@ -269,6 +273,20 @@ impl<T: Real> Window<T> {
                 row[left + inside..].fill(T::zero());
             }
         }
-        Self { start: copy.as_ptr(), strides: strides(length) }
+        Self { start: copy.as_ptr(), strides: strides(length), lengths, in_place: false }
+    }
+
+    /// Brings the window into the caches, unless it was copied just now.
+    ///
+    /// # Safety
+    /// The slices given to `new` are still there.
+    pub unsafe fn fetch(&self) {
+        if self.in_place {
+            for plane in 0..self.lengths[0] as isize {
+                let start = self.start.wrapping_offset(plane * self.strides[0]);
+                // SAFETY: the rows lie in `x`, as `new` has seen.
+                unsafe { fetch(start, (self.lengths[1], self.lengths[2]), self.strides[1]) };
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Matrix;
 use crate::kernels::micro::{Dots, Panel, Rows, Start, panel_width};
-use crate::kernels::pack::pack_panel;
+use crate::kernels::pack::{fetch, pack_panel};
 use crate::kernels::parallel::{SendPtr, for_each, for_each_chunk_mut};
 use crate::kernels::real::Real;
 use crate::kernels::scratch::with_scratch;
@@ -22,8 +22,12 @@ const CHUNK_PANELS: usize = 8;
 /// Columns of `a` from which a product with few results is cut into pieces along them, and how many pieces at most.
 pub(super) const SPLIT_DEPTH: usize = 2048;
 const SPLIT_PIECES: usize = 16;
-/// Rows of `c` from which on packing `b` pays.
-const PACK_ROWS: usize = 4800;
+/// Columns of `b` from which fetching a block of `a` before use pays.
+const FETCH_COLS: usize = 32;
+/// Rows of `c` from which, and bytes between rows of `b` from which packing a contiguous `b` pays: its rows then compete
+/// for the same few places of the caches.
+const PACK_ROWS: usize = 48;
+const PACK_BYTES: usize = 6 << 10;
 
 /// A long product with few results: pieces along `k` are computed side by side, then added in their order.
 ///
@@ -38,7 +42,12 @@ pub(super) unsafe fn split<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut 
             let depth = depth.min(k - k0);
             let (a, b) = (a.cols_from(k0, depth), b.transposed().cols_from(k0, depth).transposed());
             // SAFETY: `part` is a whole matrix like `c`.
-            unsafe { tile(a, b, part.as_mut_ptr(), n, Start::Zero) };
+            unsafe {
+                if b.col_stride == 1 && b.cols >= FETCH_COLS {
+                    fetch(b.at(0, 0), (b.rows, b.cols), b.row_stride);
+                }
+                tile(a, b, part.as_mut_ptr(), n, Start::Zero);
+            }
         });
         match start {
             Start::Accumulate => {}
@@ -124,11 +133,16 @@ pub(super) unsafe fn direct<T: Real>(
 unsafe fn tile<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: *mut T, c_stride: usize, start: Start<T>) {
     let width = panel_width::<T>();
     let contiguous = b.col_stride == 1 || b.cols == 1;
-    let packs = !contiguous || (a.rows >= PACK_ROWS && b.cols > width);
+    let packs =
+        !contiguous || (a.rows >= PACK_ROWS && b.row_stride.unsigned_abs() * size_of::<T>() >= PACK_BYTES);
     let depth = a.cols.div_ceil(a.cols.div_ceil(DEPTH).max(1)).max(1);
     with_scratch(if packs { depth * width } else { 0 }, |packed: &mut [T]| {
         for k in (0..a.cols.max(1)).step_by(depth) {
             let run = depth.min(a.cols - k);
+            if a.row_stride == 1 && b.cols >= FETCH_COLS {
+                // SAFETY: the block lies within `a`.
+                unsafe { fetch(a.at(0, k), (run, a.rows), a.col_stride) };
+            }
             for j in (0..b.cols).step_by(width) {
                 let cols = width.min(b.cols - j);
                 // SAFETY: the block lies within `b`; the columns of `c` from `j` on are there by the caller's promise.

@@ -7,7 +7,7 @@ use super::polynomial;
 /// Adding and subtracting it rounds a number below 2^22 to an integer, which stands in the low bits in between.
 const ROUND: f32 = 12_582_912.0;
 /// `log 2` in two parts; products of the first with integers up to 2^9 are exact.
-const LN_2_HIGH: f32 = 0.693_359_375;
+const LN_2_HIGH: f32 = 355.0 / 512.0;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
 /// `x = n log 2 + r` with integer `n` and `|r| <= log(2) / 2` (Cody & Waite 1980, chapter 6), for `|x| < 2^14`. Gives
@@ -74,7 +74,7 @@ fn log_of_sum(u: f32, c: f32, k0: i32) -> f32 {
     let p = polynomial(
         f,
         [
-            0.333_333_313,
+            0.333_333_3,
             -0.250_008_2,
             0.200_012_58,
             -0.166_234_33,

@@ -69,9 +69,8 @@ fn quarters(shape: &[usize]) -> SampleInput {
 
 impl Listed for SoftmaxCrossEntropy {
     fn samples() -> Vec<Sample> {
-        let sample = |shape: &[usize]| {
-            Sample::new(SoftmaxCrossEntropy, [SampleInput::float(shape), quarters(shape)])
-        };
+        let sample =
+            |shape: &[usize]| Sample::new(SoftmaxCrossEntropy, [SampleInput::float(shape), quarters(shape)]);
         vec![sample(&[2, 3, 4]), sample(&[4])]
     }
 }

@@ -50,4 +50,3 @@ fn second_order(
     };
     Ok([of_logits, of_dy])
 }
-

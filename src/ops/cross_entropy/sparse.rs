@@ -130,4 +130,3 @@ impl Listed for SparseSoftmaxCrossEntropyGradient {
         vec![Sample::new(SparseSoftmaxCrossEntropyGradient, inputs)]
     }
 }
-

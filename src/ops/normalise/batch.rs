@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::kernels::normalise as kernels;
+use crate::ops::apply_many;
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
 use crate::ops::real::{check_dtype, check_shape, for_real, real_dtype};
 use crate::ops::registry::{Listed, Sample, SampleInput};
-use crate::ops::apply_many;
 use crate::tensor::{Shape, Tensor, take};
 
 use super::{Statistics, ready};

@@ -88,7 +88,12 @@ impl Listed for LayerNorm {
             let one = || SampleInput::float(parameter);
             Sample::new(LayerNorm { count, epsilon: 0.1 }, [SampleInput::float(x), one(), one()])
         };
-        vec![sample(&[2, 4], 1, &[4]), sample(&[2, 3, 4], 2, &[3, 4]), sample(&[2, 3, 4], 2, &[4]), sample(&[3], 1, &[])]
+        vec![
+            sample(&[2, 4], 1, &[4]),
+            sample(&[2, 3, 4], 2, &[3, 4]),
+            sample(&[2, 3, 4], 2, &[4]),
+            sample(&[3], 1, &[]),
+        ]
     }
 }
 
@@ -177,6 +182,11 @@ impl Listed for LayerNormGradient {
             let op = LayerNormGradient(LayerNorm { count, epsilon: 0.1 });
             Sample::new(op, [SampleInput::float(x), SampleInput::float(parameter), SampleInput::float(x)])
         };
-        vec![sample(&[2, 4], 1, &[4]), sample(&[2, 3, 4], 2, &[3, 4]), sample(&[2, 3, 4], 2, &[4]), sample(&[3], 1, &[])]
+        vec![
+            sample(&[2, 4], 1, &[4]),
+            sample(&[2, 3, 4], 2, &[3, 4]),
+            sample(&[2, 3, 4], 2, &[4]),
+            sample(&[3], 1, &[]),
+        ]
     }
 }

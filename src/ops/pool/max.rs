@@ -55,9 +55,8 @@ impl Op for MaxPool {
 
 impl Listed for MaxPool {
     fn samples() -> Vec<Sample> {
-        let sample = |pool: Pool, x: &[usize]| {
-            Sample::new(MaxPool { pool, from: x.into() }, [SampleInput::float(x)])
-        };
+        let sample =
+            |pool: Pool, x: &[usize]| Sample::new(MaxPool { pool, from: x.into() }, [SampleInput::float(x)]);
         vec![
             sample(Pool::new([2]), &[2, 5, 3]),
             sample(Pool::new([3, 2]).stride([2, 1]).padding(Padding::Same), &[2, 5, 4, 3]),
@@ -113,7 +112,8 @@ impl Op for MaxPoolGradient {
     /// With `z` the gradient of `dx`: that of `dy[o]` is `z[argmax[o]]`.
     fn gradient(&self, saved: &Saved, z: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
         let Some(Some(z)) = z.first() else { return Ok(vec![None, None]) };
-        let of_dy = apply(MaxPoolSelect { pool: self.pool.clone(), from: self.to.clone() }, [z, saved.input(1)?])?;
+        let of_dy =
+            apply(MaxPoolSelect { pool: self.pool.clone(), from: self.to.clone() }, [z, saved.input(1)?])?;
         Ok(vec![Some(Gradient::Dense(of_dy)), None])
     }
 }
@@ -126,8 +126,13 @@ fn whole() -> (Pool, SampleInput) {
 impl Listed for MaxPoolGradient {
     fn samples() -> Vec<Sample> {
         let (pool, argmax) = whole();
-        let op = MaxPoolGradient { pool, to: [2, 2, 3, 2].into() };
-        vec![Sample::new(op, [SampleInput::float(&[2, 1, 1, 2]), argmax])]
+        let first = pool.clone().channels_first();
+        let last = MaxPoolGradient { pool, to: [2, 2, 3, 2].into() };
+        let first = MaxPoolGradient { pool: first, to: [2, 2, 2, 3].into() };
+        vec![
+            Sample::new(last, [SampleInput::float(&[2, 1, 1, 2]), argmax.clone()]),
+            Sample::new(first, [SampleInput::float(&[2, 2, 1, 1]), argmax]),
+        ]
     }
 }
 

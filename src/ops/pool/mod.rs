@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::kernels::pool::PoolGeometry;
 use crate::tensor::{Shape, Strides, Tensor};
 
-use super::conv::{Padding, per_axis, window};
 use super::apply;
+use super::conv::{Padding, per_axis, window};
 
 /// The windows of a pooling: their size, and how they are laid out over one to three spatial axes.
 ///
@@ -68,7 +68,12 @@ impl Pool {
     fn geometry(&self, op: &'static str, x: &Shape) -> Result<(PoolGeometry, Shape)> {
         const LARGEST: usize = u32::MAX as usize - 1;
         if !(3..=5).contains(&x.rank()) {
-            return Err(Error::shape(op, "x", x, "rank 3 to 5: batch, channels and one to three spatial axes"));
+            return Err(Error::shape(
+                op,
+                "x",
+                x,
+                "rank 3 to 5: batch, channels and one to three spatial axes",
+            ));
         }
         let axes = x.rank() - 2;
         let windows = per_axis(op, "window", &self.window, axes)?;
@@ -77,9 +82,11 @@ impl Pool {
             return Err(Error::argument(op, "window", n, "sizes and strides below 2^32"));
         }
         if let Padding::Explicit(pads) = &self.padding {
-            let fits = pads.len() == axes && pads.iter().zip(&windows).all(|(pad, w)| pad.0 < *w && pad.1 < *w);
+            let fits =
+                pads.len() == axes && pads.iter().zip(&windows).all(|(pad, w)| pad.0 < *w && pad.1 < *w);
             if !fits {
-                let expected = format!("one pair for each of {axes} axes, smaller than the window {windows:?}");
+                let expected =
+                    format!("one pair for each of {axes} axes, smaller than the window {windows:?}");
                 return Err(Error::argument(op, "padding", format!("{pads:?}"), expected));
             }
         }
@@ -98,7 +105,8 @@ impl Pool {
             let (input, at) = (x[first + i], 3 - axes + i);
             let (output, before) = window(input, size, stride, 1, &self.padding, i);
             if output == 0 && input > 0 {
-                let expected = format!("{size} or more at axis {}, the size of the window, or Padding::Same", first + i);
+                let expected =
+                    format!("{size} or more at axis {}, the size of the window, or Padding::Same", first + i);
                 return Err(Error::shape(op, "x", x, expected));
             }
             (g.input[at], g.window[at], g.stride[at], g.output[at]) = (input, size, stride, output);
@@ -120,9 +128,9 @@ impl Pool {
         x[..1].iter().chain(&x[2..]).chain(&x[1..2]).copied().collect()
     }
 
-    /// A view of `x` with the channels last.
+    /// A view of `x` with the channels last; whoever calls checks its shape.
     fn channels_last(&self, x: &Tensor) -> Tensor {
-        if self.channels_first { moved(x, 1, x.rank() - 1) } else { x.clone() }
+        if self.channels_first && x.rank() > 2 { moved(x, 1, x.rank() - 1) } else { x.clone() }
     }
 
     /// A view of `y`, whose channels are last, in this layout.

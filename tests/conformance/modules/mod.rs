@@ -2,12 +2,13 @@
 
 mod donor;
 pub mod initial;
-mod layers;
+pub mod layers;
+mod subjects;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use couplet::random::{self, Generator};
-use couplet::{Forward, Module, Tensor, Variable};
+use couplet::{Module, Tensor, Variable};
 use serde_json::{Map, Value};
 
 use crate::args::Args;
@@ -29,6 +30,12 @@ pub trait Subject {
         Err(problem(format!("action {action:?} is not understood")))
     }
 
+    /// What comes before the first call of a script.
+    fn prepare(&self, x: &Inputs) -> Outcome {
+        let _ = x;
+        Ok(())
+    }
+
     /// Whether a call draws random numbers although all variables are there.
     fn draws(&self) -> bool {
         false
@@ -38,14 +45,6 @@ pub trait Subject {
 /// Makes the subject of a case from the constructor's arguments.
 type Build = fn(&mut Args) -> Outcome<Box<dyn Subject>>;
 
-/// All modules that are built.
-const MODULES: &[&[(&str, Build)]] = &[layers::MODULES];
-
-/// A layer with one input and one output, and what its variables are asked through.
-pub trait Layer: Forward + Module {}
-
-impl<M: Forward + Module> Layer for M {}
-
 /// The tensors of a call that have not been used yet.
 #[derive(Default)]
 pub struct Inputs {
@@ -54,13 +53,26 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Those of a case: first the positional ones, then those by keyword.
+    /// Tensors by position and by keyword.
+    pub fn new(positional: VecDeque<Tensor>, keyword: BTreeMap<String, Tensor>) -> Self {
+        Inputs { positional, keyword }
+    }
+
+    /// One tensor.
+    pub fn one(x: Tensor) -> Self {
+        Inputs { positional: [x].into(), ..Inputs::default() }
+    }
+
+    /// Those of a case, by position or by keyword.
     pub fn of(case: &Case, x: &[Tensor]) -> Self {
-        let (positional, keyword) = x.split_at(case.inputs.len());
-        Inputs {
-            positional: positional.iter().cloned().collect(),
-            keyword: case.kw_inputs.iter().cloned().zip(keyword.iter().cloned()).collect(),
+        let mut inputs = Inputs::default();
+        for (name, x) in case.inputs.iter().zip(x) {
+            match case.kw_inputs.contains(name) {
+                true => drop(inputs.keyword.insert(name.clone(), x.clone())),
+                false => inputs.positional.push_back(x.clone()),
+            }
         }
+        inputs
     }
 
     /// The next tensor by position.
@@ -68,12 +80,18 @@ impl Inputs {
         self.positional.pop_front().ok_or_else(|| problem("an input is missing"))
     }
 
+    /// The next tensor, which stays.
+    pub fn peek(&self) -> Option<&Tensor> {
+        self.positional.front()
+    }
+
     /// A tensor passed by keyword.
     pub fn keyword(&mut self, name: &str) -> Option<Tensor> {
         self.keyword.remove(name)
     }
 
-    fn finish(self) -> Outcome {
+    /// Refuses tensors that were not used.
+    pub fn finish(self) -> Outcome {
         match self.keyword.keys().next() {
             None if self.positional.is_empty() => Ok(()),
             None => Err(problem("an input is not used")),
@@ -89,8 +107,9 @@ pub fn one(y: couplet::Result<Tensor>) -> Outcome<Outputs> {
 
 /// The subject of a module with its constructor's arguments, or `None` if there is no such module.
 pub fn build(module: &str, ctor: &Map<String, Value>) -> Outcome<Option<Box<dyn Subject>>> {
-    let Some((_, build)) = MODULES.iter().copied().flatten().find(|(name, _)| *name == module) else {
-        return Ok(None);
+    let Some((_, build)) = subjects::SUBJECTS.iter().find(|(name, _)| *name == module) else {
+        let layer = layers::build(module, ctor)?;
+        return Ok(layer.map(|layer| -> Box<dyn Subject> { Box::new(subjects::Plain(layer)) }));
     };
     let mut args = Args::new(ctor);
     let subject = build(&mut args)?;
@@ -108,9 +127,13 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let before = generator.state();
     let inputs = case.inputs()?;
     random::with(&generator, || {
-        gradients::compare(check, &inputs, || variables(subject.module()), false, |x| {
-            perform(case, &*subject, Inputs::of(case, x))
-        })
+        gradients::compare(
+            check,
+            &inputs,
+            || variables(subject.module()),
+            false,
+            |x| perform(case, &*subject, Inputs::of(case, x)),
+        )
     })?;
     if !subject.draws() {
         check.that(generator.state() == before, || "the restored module drew random numbers".to_owned());
@@ -130,6 +153,7 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
 /// The call of the case, or its script.
 fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Outputs> {
     let outputs = if case.mode == "script" {
+        subject.prepare(&inputs)?;
         let mut outputs = Outputs::new();
         for (i, action) in case.script.iter().enumerate() {
             let y = match action {
@@ -139,7 +163,9 @@ fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Ou
                     args.finish()?;
                     y
                 }
-                Value::String(action) if action == "call" => subject.call(&mut inputs, &mut Args::new(&case.call))?,
+                Value::String(action) if action == "call" => {
+                    subject.call(&mut inputs, &mut Args::new(&case.call))?
+                }
                 Value::String(action) => subject.act(action, &mut inputs)?,
                 other => return Err(problem(format!("action {other} is not understood"))),
             };
@@ -177,7 +203,8 @@ pub fn variables(module: &dyn Module) -> Outcome<Vec<(String, Variable)>> {
     }
 }
 
-fn compare_variables(check: &Check<'_>, found: &[(String, Variable)]) -> Outcome {
+/// Compares the variables with the list of the case.
+pub fn compare_variables(check: &Check<'_>, found: &[(String, Variable)]) -> Outcome {
     let expected = &check.case.variables;
     let paths = found.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>();
     check.equal("the list of variables", paths, expected.iter().map(|v| v.path.as_str()).collect());

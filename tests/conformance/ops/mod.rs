@@ -1,8 +1,9 @@
 //! The `ops` family: the reference's tensor operations by name.
 
-mod arithmetic;
 mod convolution;
+mod elementwise;
 mod linear;
+mod neural;
 mod reductions;
 mod shape;
 
@@ -16,7 +17,8 @@ use crate::{Outcome, Outputs, gradients};
 type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
 
 /// All operations that are built.
-const OPS: &[&[(&str, Op)]] = &[arithmetic::OPS, convolution::OPS, linear::OPS, reductions::OPS, shape::OPS];
+const OPS: &[&[(&str, Op)]] =
+    &[convolution::OPS, elementwise::OPS, linear::OPS, neural::OPS, reductions::OPS, shape::OPS];
 
 /// Step functions: the reference gives no gradient, we give zeros.
 const STEPS: &[&str] = &["floor", "ceil", "round"];

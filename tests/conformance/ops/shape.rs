@@ -1,10 +1,11 @@
 //! Shapes, parts and places of elements.
 
-use couplet::{Slice, Tensor};
+use couplet::{DType, PadMode, Slice, Tensor};
 use serde::Deserialize;
 
 use super::{Op, numbered, one};
 use crate::args::{Args, OneOrMany};
+use crate::case::dtype;
 use crate::{Outcome, Outputs, problem};
 
 pub const OPS: &[(&str, Op)] = &[
@@ -25,13 +26,9 @@ pub const OPS: &[(&str, Op)] = &[
     ("split", split),
     ("slice", slice),
     ("strided_slice", strided_slice),
-    ("reverse", |x, args| {
-        let mut slices = vec![Slice::step(1); x[0].rank()];
-        for axis in args.need::<OneOrMany<isize>>("axis")?.list() {
-            slices[position(&x[0], axis)] = Slice::step(-1);
-        }
-        one(x[0].slice(&slices))
-    }),
+    ("reverse", |x, args| one(x[0].reverse(args.need::<OneOrMany<isize>>("axis")?.list()))),
+    ("pad", pad),
+    ("one_hot", one_hot),
     ("embedding_lookup", |x, _| one(x[0].gather_rows(&x[1]))),
 ];
 
@@ -116,4 +113,27 @@ fn strided_slice(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
         y = y.expand_dims(axis as isize)?;
     }
     one(Ok(y))
+}
+
+fn pad(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let paddings = args.need::<Vec<(usize, usize)>>("paddings")?;
+    let mode = match args.or("mode", "CONSTANT".to_owned())?.as_str() {
+        "CONSTANT" => PadMode::Constant(args.or("constant_values", 0.0)?),
+        "REFLECT" => PadMode::Reflect,
+        "SYMMETRIC" => PadMode::Symmetric,
+        other => return Err(problem(format!("argument mode={other} is not understood"))),
+    };
+    one(x[0].pad(&paddings, mode))
+}
+
+fn one_hot(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let dtype = args.get::<String>("dtype")?.map_or(Ok(DType::F32), |name| dtype(&name))?;
+    let y = x[0].one_hot(args.need("depth")?, dtype)?;
+    let (on, off) = (args.or("on_value", 1.0)?, args.or("off_value", 0.0)?);
+    let y = if (on, off) == (1.0, 0.0) { y } else { ((y * (on - off))? + off)? };
+    let (last, axis) = (y.rank() - 1, args.or("axis", -1)?);
+    let axis = if axis < 0 { last } else { axis as usize };
+    let mut order: Vec<isize> = (0..last as isize).collect();
+    order.insert(axis, last as isize);
+    one(y.transpose(&order))
 }

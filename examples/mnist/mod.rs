@@ -1,0 +1,10 @@
+//! What the MNIST examples share: everything but the model.
+
+mod cli;
+mod idx;
+mod plot;
+mod progress;
+mod train;
+
+pub use cli::Defaults;
+pub use train::main;
