@@ -35,10 +35,15 @@ where
         Self { start, add, merge, finish, types: PhantomData }
     }
 
+    /// The result for all of `x`.
+    pub(crate) fn of(&self, x: &[T]) -> U {
+        (self.finish)(self.fold(self.start, x))
+    }
+
     /// Reduces `x` over the dims marked in `reduced`; `y` is row-major over the other dims.
     pub(crate) fn reduce(&self, x: View<T>, reduced: &[bool], y: &mut [U]) {
         match (x.dense(), y) {
-            (Some(x), [y]) if x.len() <= SERIAL => *y = (self.finish)(self.fold(self.start, x)),
+            (Some(x), [y]) if x.len() <= SERIAL => *y = self.of(x),
             (_, y) => reduce_with(x, reduced, y, self),
         }
     }
