@@ -229,5 +229,5 @@ pub(super) fn sin(x: f32) -> f32 {
 pub(super) fn cos(x: f32) -> f32 {
     let (sin, cos, n) = sin_cos_reduced(x);
     let y = if n & 1 == 0 { cos } else { sin };
-    if (n + 1) & 2 == 0 { y } else { -y }
+    if n.wrapping_add(1) & 2 == 0 { y } else { -y }
 }
