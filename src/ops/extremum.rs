@@ -201,7 +201,7 @@ mod tests {
         let x = Tensor::from([-3i8, 5]);
         assert_eq!(x.maximum(0)?.to_vec::<i8>()?, [0, 5]);
         assert_eq!(x.minimum(0)?.to_vec::<i8>()?, [-3, 0]);
-        assert!(Tensor::from([true]).maximum(&Tensor::from([true])).is_err());
+        assert!(Tensor::from([true]).maximum(Tensor::from([true])).is_err());
         Ok(())
     }
 

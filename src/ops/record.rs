@@ -322,9 +322,9 @@ fn find(r: &Recorder, inputs: &[Option<Input<'_>>]) -> (Slots, Mask) {
     let slot = |i: usize| inputs[i].as_ref().map_or(UNTRACKED, |x| r.slot(x.tensor().id()));
     if inputs.len() <= 3 {
         let mut few = [UNTRACKED; 3];
-        for i in 0..inputs.len() {
-            few[i] = slot(i);
-            if few[i] != UNTRACKED {
+        for (i, few) in few.iter_mut().enumerate().take(inputs.len()) {
+            *few = slot(i);
+            if *few != UNTRACKED {
                 tracked = tracked.and(Mask::only(i));
             }
         }
