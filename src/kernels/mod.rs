@@ -23,4 +23,5 @@ pub(crate) mod scatter;
 mod scratch;
 pub(crate) mod simd;
 pub(crate) mod softmax;
+pub(crate) mod sum_squares;
 pub(crate) mod update;

@@ -144,15 +144,34 @@ pub(crate) fn zip_any(
     mut b: Tensor,
     body: AnyLoop<'_, 2>,
 ) -> Result<Tensor> {
+    if a.shape() == b.shape() {
+        if a.dtype() == dtype
+            && let Some(y) = a.output()
+        {
+            elementwise::overwrite_pair(body, 0, b.elements(), y);
+            return Ok(a);
+        }
+        if b.dtype() == dtype
+            && let Some(y) = b.output()
+        {
+            elementwise::overwrite_pair(body, 1, a.elements(), y);
+            return Ok(b);
+        }
+        let mut y = Tensor::blank(a.shape().clone(), dtype);
+        if let Some(y) = y.output() {
+            elementwise::write(body, [a.elements(), b.elements()], y);
+        }
+        return Ok(y);
+    }
     let shape = broadcast_shape(op, a.shape(), b.shape())?;
-    if a.dtype() == dtype && *a.shape() == shape {
+    if a.dtype() == dtype && *a.shape() == shape && a.is_unique() {
         let other = b.expanded(&shape)?;
         if let Some(y) = a.output() {
             elementwise::overwrite_pair(body, 0, other.elements(), y);
             return Ok(a);
         }
     }
-    if b.dtype() == dtype && *b.shape() == shape {
+    if b.dtype() == dtype && *b.shape() == shape && b.is_unique() {
         let other = a.expanded(&shape)?;
         if let Some(y) = b.output() {
             elementwise::overwrite_pair(body, 1, other.elements(), y);

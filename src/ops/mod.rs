@@ -46,6 +46,7 @@ mod slice;
 mod softmax;
 mod sparse;
 mod sum;
+mod sum_squares;
 mod swish;
 mod trigonometric;
 
@@ -89,6 +90,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<shape::Reshape>(),
     OpEntry::unary::<shape::Transpose>(),
     OpEntry::unary::<sum::Sum>(),
+    OpEntry::unary::<sum_squares::SumSquares>(),
     OpEntry::unary::<slice::StridedSlice>(),
     OpEntry::unary::<slice::Unslice>(),
     OpEntry::wide::<concat::Concat>("concat"),

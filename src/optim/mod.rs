@@ -5,6 +5,7 @@
 
 mod adam;
 mod adamw;
+mod clip;
 mod hyper;
 mod momentum;
 mod rmsprop;
@@ -13,6 +14,8 @@ mod sgd;
 mod slots;
 mod step;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Result;
 use crate::module::Module;
@@ -21,6 +24,7 @@ use crate::variable::Variable;
 
 pub use adam::Adam;
 pub use adamw::AdamW;
+pub use clip::{clip_by_global_norm, clip_by_value, global_norm};
 pub use hyper::HyperParameter;
 pub use momentum::Momentum;
 pub use rmsprop::RMSProp;

@@ -85,14 +85,13 @@ impl Register {
         Ok(numbers)
     }
 
-    /// Tells through `log`, once for each name, which parameters are left alone.
-    pub(super) fn report(&mut self, optimizer: &str, missing: &[&Variable]) {
-        for name in missing.iter().map(|parameter| parameter.name()) {
-            if !self.reported.contains(name) {
-                log::warn!("{optimizer}: no update for {name}, which is left as it is (this is said once)");
-                self.reported.insert(name.to_owned());
-            }
-        }
+    /// The names among these that were not seen before.
+    pub(super) fn unreported(&mut self, missing: &[&Variable]) -> Vec<String> {
+        let names = missing.iter().map(|parameter| parameter.name());
+        let fresh: Vec<String> =
+            names.filter(|&name| !self.reported.contains(name)).map(str::to_owned).collect();
+        self.reported.extend(fresh.iter().cloned());
+        fresh
     }
 }
 

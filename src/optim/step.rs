@@ -95,9 +95,12 @@ impl<'a> Step<'a> {
         Ok(Step { missing, work })
     }
 
-    /// Tells once which parameters have no update.
+    /// Tells through `log`, once for each name, which parameters have no update.
     pub(super) fn report_missing(&self, owners: &mut Register, optimizer: &dyn Module) {
-        owners.report(&optimizer.scope().path(), &self.missing);
+        for name in owners.unreported(&self.missing) {
+            let path = optimizer.scope().path();
+            log::warn!("{path}: no update for {name}, which is left as it is (this is said once)");
+        }
     }
 
     /// Applies a rule, which may differ from parameter to parameter. `with_slots` gives a parameter and its slots, by its

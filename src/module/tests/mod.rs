@@ -4,6 +4,7 @@ mod building;
 mod collection;
 mod copying;
 mod creation;
+mod every_module;
 mod freezing;
 mod names;
 mod printing;

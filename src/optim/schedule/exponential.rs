@@ -37,7 +37,9 @@ impl Schedule for ExponentialDecay {
     fn describe(&self) -> String {
         let Self { initial, decay_steps, decay_rate, staircase } = self;
         let staircase = if *staircase { ", staircase=true" } else { "" };
-        format!("ExponentialDecay(initial={initial}, decay_steps={decay_steps}, decay_rate={decay_rate}{staircase})")
+        format!(
+            "ExponentialDecay(initial={initial}, decay_steps={decay_steps}, decay_rate={decay_rate}{staircase})"
+        )
     }
 }
 
