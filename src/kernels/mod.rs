@@ -8,6 +8,7 @@ pub(crate) mod gemm;
 pub(crate) mod layout;
 pub(crate) mod math;
 mod micro;
+pub(crate) mod normalise;
 mod pack;
 pub mod parallel;
 pub(crate) mod pool;
