@@ -1,6 +1,7 @@
 //! Copies of a matrix in the order in which a product reads it.
 
 use super::real::Real;
+use super::simd::vectorized;
 
 /// `panel[k * width + j] = b[k * row_stride + j * col_stride]` for `k < rows` and `j < cols`, and zero for
 /// `cols <= j < width`.
@@ -22,9 +23,7 @@ pub(crate) unsafe fn pack_panel<T: Real>(
     // SAFETY: reads are vouched for by the caller; writes stay in the first `rows * width` elements of `panel`.
     unsafe {
         if col_stride == 1 {
-            for k in 0..rows {
-                std::ptr::copy_nonoverlapping(b.offset(k as isize * row_stride), to.add(k * width), cols);
-            }
+            copy_rows(b, row_stride, to, width, (rows, cols));
         } else if row_stride == 1 {
             transpose(b, col_stride, to, width, (rows, cols));
         } else {
@@ -35,6 +34,55 @@ pub(crate) unsafe fn pack_panel<T: Real>(
             }
         }
     }
+}
+
+/// Reads one element of each cache line of `rows` rows of `cols` elements, in order.
+///
+/// A product that walks down columns meets every line far from the last one, which defeats the machine's prefetching; after
+/// this the lines are in its caches.
+///
+/// # Safety
+/// Every element `p[i * stride + j]` of the rows is readable.
+pub(crate) unsafe fn fetch<T: Real>(p: *const T, (rows, cols): (usize, usize), stride: isize) {
+    for i in 0..rows {
+        for j in (0..cols).step_by(64 / size_of::<T>()) {
+            // SAFETY: an element of row `i`. The read is volatile so that it happens although nobody uses it.
+            unsafe { p.offset(i as isize * stride).add(j).read_volatile() };
+        }
+    }
+}
+
+/// `to[k * width + j] = from[k * stride + j]`, without a call for each of the short rows.
+///
+/// # Safety
+/// Every element of `from` named by the formula is readable, every one of `to` writable.
+unsafe fn copy_rows<T: Real>(
+    from: *const T,
+    stride: isize,
+    to: *mut T,
+    width: usize,
+    (rows, cols): (usize, usize),
+) {
+    const BLOCK: usize = 16;
+    let whole = cols - cols % BLOCK;
+    vectorized(
+        #[inline(always)]
+        || {
+            for k in 0..rows {
+                // SAFETY: blocks and single elements together are the `cols` elements of row `k`.
+                unsafe {
+                    let (from, to) = (from.offset(k as isize * stride), to.add(k * width));
+                    for j in (0..whole).step_by(BLOCK) {
+                        let block = from.add(j).cast::<[T; BLOCK]>().read();
+                        to.add(j).cast::<[T; BLOCK]>().write(block);
+                    }
+                    for j in whole..cols {
+                        *to.add(j) = *from.add(j);
+                    }
+                }
+            }
+        },
+    );
 }
 
 /// `to[k * width + j] = from[j * stride + k]`, eight columns at a time, in squares that are read and written in whole
@@ -88,9 +136,9 @@ pub(crate) unsafe fn transpose_portable<T: Real>(
                 for (j, x) in x.iter_mut().enumerate() {
                     *x = from.offset((col + j) as isize * stride).add(row).cast::<[T; 4]>().read();
                 }
-                for k in 0..4 {
-                    let y = [x[0][k], x[1][k], x[2][k], x[3][k]];
-                    to.add((row + k) * width + col).cast::<[T; 4]>().write(y);
+                let [x0, x1, x2, x3] = x;
+                for (k, (((a, b), c), d)) in x0.into_iter().zip(x1).zip(x2).zip(x3).enumerate() {
+                    to.add((row + k) * width + col).cast::<[T; 4]>().write([a, b, c, d]);
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use super::ConvGeometry;
 use crate::kernels::gemm::Real;
-use crate::kernels::pack::pack_panel;
+use crate::kernels::pack::{fetch, pack_panel};
+use crate::kernels::parallel::for_each_chunk_mut;
 
 /// `y[y_first + y_step * q] = sum over t of x[x_step * q + taps[t]] * w[t]` for `q < count`, along one axis.
 #[derive(Debug)]
@@ -158,18 +159,20 @@ fn inner_last(g: &ConvGeometry, axes: [usize; 3]) -> [usize; 3] {
 /// `turned[t, co, ci] = w[taps[t], ci, co]` for the product of the taps of the three axes.
 pub(super) fn turn_filter<T: Real>(g: &ConvGeometry, taps: &[Vec<usize>; 3], w: &[T], turned: &mut [T]) {
     let (inputs, outputs) = (g.in_channels, g.out_channels);
-    let mut turned = turned.chunks_exact_mut((inputs * outputs).max(1));
-    for &i in &taps[0] {
-        for &j in &taps[1] {
-            for &k in &taps[2] {
-                let tap = (i * g.kernel[1] + j) * g.kernel[2] + k;
-                let from = &w[tap * inputs * outputs..(tap + 1) * inputs * outputs];
-                let Some(to) = turned.next() else { return };
-                // SAFETY: `from` holds the `inputs` x `outputs` numbers of the tap.
-                unsafe { pack_panel(from.as_ptr(), (outputs, inputs), (1, outputs as isize), to, inputs) };
-            }
+    let size = inputs * outputs;
+    let count = [taps[1].len() * taps[2].len(), taps[2].len()];
+    let used = taps[0].len() * count[0] * size;
+    let group = (1_usize << 16).div_ceil(size.max(1));
+    for_each_chunk_mut(&mut turned[..used], group * size, |chunk, to| {
+        for (n, to) in to.chunks_exact_mut(size).enumerate() {
+            let n = chunk * group + n;
+            let (i, j, k) = (taps[0][n / count[0]], taps[1][n % count[0] / count[1]], taps[2][n % count[1]]);
+            let tap = (i * g.kernel[1] + j) * g.kernel[2] + k;
+            let from = &w[tap * size..][..size];
+            // SAFETY: `from` holds the `inputs` x `outputs` numbers of the tap.
+            unsafe { pack_panel(from.as_ptr(), (outputs, inputs), (1, outputs as isize), to, inputs) };
         }
-    }
+    });
 }
 
 /// A box of results: the first along each axis, and how many.
@@ -223,6 +226,9 @@ pub(super) struct Window<T> {
     pub start: *const T,
     /// Distance between neighbours along each axis.
     pub strides: [isize; 3],
+    /// Planes, rows, and elements of a row.
+    lengths: [usize; 3],
+    in_place: bool,
 }
 
 impl<T: Real> Window<T> {
@@ -238,14 +244,15 @@ impl<T: Real> Window<T> {
         let strides = |lengths: [usize; 3]| {
             [lengths[1] * lengths[2] * channels, lengths[2] * channels, channels].map(|n| n as isize)
         };
+        let length = reach.map(|(first, last)| (last - first) as usize + 1);
+        let lengths = [length[0], length[1], length[2] * channels];
         let size = [0, 1, 2].map(|d| axes[d].x);
         let x = &x[tile.item * size.iter().product::<usize>() * channels..];
         if (0..3).all(|d| reach[d].0 >= 0 && reach[d].1 < size[d] as isize) {
             let strides = strides(size);
             let offset: isize = (0..3).map(|d| reach[d].0 * strides[d]).sum();
-            return Self { start: x.as_ptr().wrapping_offset(offset), strides };
+            return Self { start: x.as_ptr().wrapping_offset(offset), strides, lengths, in_place: true };
         }
-        let length = reach.map(|(first, last)| (last - first) as usize + 1);
         // Of each row of the window, `left` elements lie before `x`, `inside` in it.
         let clip = |at: isize| at.clamp(0, size[2] as isize) as usize;
         let (from, to) = (clip(reach[2].0), clip(reach[2].1 + 1));
@@ -266,6 +273,20 @@ impl<T: Real> Window<T> {
                 row[left + inside..].fill(T::zero());
             }
         }
-        Self { start: copy.as_ptr(), strides: strides(length) }
+        Self { start: copy.as_ptr(), strides: strides(length), lengths, in_place: false }
+    }
+
+    /// Brings the window into the caches, unless it was copied just now.
+    ///
+    /// # Safety
+    /// The slices given to `new` are still there.
+    pub unsafe fn fetch(&self) {
+        if self.in_place {
+            for plane in 0..self.lengths[0] as isize {
+                let start = self.start.wrapping_offset(plane * self.strides[0]);
+                // SAFETY: the rows lie in `x`, as `new` has seen.
+                unsafe { fetch(start, (self.lengths[1], self.lengths[2]), self.strides[1]) };
+            }
+        }
     }
 }

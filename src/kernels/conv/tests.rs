@@ -95,7 +95,7 @@ fn random_geometries_match_the_formula() {
             input: [1; 3],
             in_channels: [1, 1, 2, 3, 5, 17][rng.random_range(0..6)],
             kernel: [1; 3],
-            out_channels: [1, 2, 3, 8, 20, 35][rng.random_range(0..6)],
+            out_channels: [1, 2, 3, 4, 8, 20, 35][rng.random_range(0..7)],
             output: [1; 3],
             stride: [1; 3],
             rate: [1; 3],

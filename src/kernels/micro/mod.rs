@@ -1,6 +1,13 @@
 //! The innermost loops of products and convolutions, on one thread.
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over constants that index several arrays; unrolled into registers"
+)]
+
+mod dots;
 
 use super::real::Real;
+pub(crate) use dots::Dots;
 use pulp::{Simd, WithSimd};
 
 /// Where the rows of a matrix lie: at multiples of a stride, or as a table says.
@@ -33,10 +40,13 @@ pub(crate) enum Start<T> {
     Bias(*const T),
 }
 
+// SAFETY: the pointer is only read, within unsafe calls whose callers vouch for it.
+unsafe impl<T: Sync> Sync for Start<T> {}
+
 impl<T> Start<T> {
     /// The same for the columns from `j` on.
     #[inline(always)]
-    pub(crate) fn from_column(self, j: usize) -> Self {
+    pub(crate) fn skip_columns(self, j: usize) -> Self {
         match self {
             Start::Bias(bias) => Start::Bias(bias.wrapping_add(j)),
             other => other,
@@ -116,7 +126,7 @@ impl<T: Real> WithSimd for Compute<'_, T> {
                     b: whole.b.add(j),
                     c: whole.c.add(j),
                     cols,
-                    start: whole.start.from_column(j),
+                    start: whole.start.skip_columns(j),
                     ..whole
                 };
                 match vectors {
@@ -228,94 +238,6 @@ unsafe fn block<T: Real, S: Simd, const R: usize, const C: usize>(simd: S, p: &P
             for v in 0..C {
                 T::store_masked(simd, if v + 1 == C { last } else { full }, c[r].add(v * lanes), sum[r][v]);
             }
-        }
-    }
-}
-
-/// `c[j] = start + sum over k of a[k] * b[j * b_stride + k]`: inner products of contiguous vectors.
-#[derive(Clone, Copy)]
-pub(crate) struct Dots<T> {
-    pub a: *const T,
-    pub b: *const T,
-    pub b_stride: isize,
-    pub c: *mut T,
-    pub count: usize,
-    pub len: usize,
-    pub start: Start<T>,
-}
-
-impl<T: Real> Dots<T> {
-    /// Computes the products.
-    ///
-    /// # Safety
-    /// Each element named by the formula is readable (`a`, `b`, bias) or writable (`c`), and `c` overlaps nothing else.
-    #[inline]
-    pub(crate) unsafe fn compute(self) {
-        pulp::Arch::new().dispatch(ComputeDots(self));
-    }
-}
-
-struct ComputeDots<T>(Dots<T>);
-
-impl<T: Real> WithSimd for ComputeDots<T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let mut j = 0;
-        // SAFETY: `Dots::compute`, the only one to build `ComputeDots`, passes on its caller's promise; each call
-        // covers products that no other covers and that are within `count`.
-        unsafe {
-            while j + 8 <= self.0.count {
-                dots::<T, S, 8>(simd, &self.0, j);
-                j += 8;
-            }
-            if j + 4 <= self.0.count {
-                dots::<T, S, 4>(simd, &self.0, j);
-                j += 4;
-            }
-            while j < self.0.count {
-                dots::<T, S, 1>(simd, &self.0, j);
-                j += 1;
-            }
-        }
-    }
-}
-
-/// The `N` products from `j` on. Two sums each where that hides the latency of the additions would not be the same for
-/// all `N`; so every product has one, and its bits do not depend on its neighbours.
-#[inline(always)]
-unsafe fn dots<T: Real, S: Simd, const N: usize>(simd: S, p: &Dots<T>, j: usize) {
-    let lanes = T::lanes::<S>();
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut b = [p.b; N];
-        for (n, b) in b.iter_mut().enumerate() {
-            *b = p.b.offset((j + n) as isize * p.b_stride);
-        }
-        let mut sum = [T::splat(simd, T::zero()); N];
-        let mut k = 0;
-        while k + lanes <= p.len {
-            let x = T::load(simd, p.a.add(k));
-            for n in 0..N {
-                sum[n] = T::multiply_add(simd, x, T::load(simd, b[n].add(k)), sum[n]);
-            }
-            k += lanes;
-        }
-        if k < p.len {
-            let mask = T::mask(simd, p.len - k);
-            let x = T::load_masked(simd, mask, p.a.add(k));
-            for n in 0..N {
-                sum[n] = T::multiply_add(simd, x, T::load_masked(simd, mask, b[n].add(k)), sum[n]);
-            }
-        }
-        for n in 0..N {
-            let start = match p.start {
-                Start::Zero => T::zero(),
-                Start::Accumulate => *p.c.add(j + n),
-                Start::Bias(bias) => *bias.add(j + n),
-            };
-            *p.c.add(j + n) = start + T::reduce(simd, sum[n]);
         }
     }
 }
