@@ -54,13 +54,14 @@ fn channel_moments_equal_two_passes_even_far_from_zero() {
 }
 
 #[test]
-fn an_outlier_in_the_first_row_costs_no_accuracy() {
+fn an_outlier_in_the_first_row_costs_little_accuracy() {
     let mut x = numbers(3000, 2, 0.0);
     x[0] = 1e9;
     let (mut mean, mut variance) = ([0.0], [0.0]);
     channel_moments(&x, &mut mean, &mut variance);
     let [m, v] = moments(x.iter().copied());
-    assert_close(&[mean[0] / m, variance[0] / v], &[1.0, 1.0], 1e-12);
+    // 3000 rows times some units of 2e-16.
+    assert_close(&[mean[0] / m, variance[0] / v], &[1.0, 1.0], 1e-11);
 }
 
 #[test]
