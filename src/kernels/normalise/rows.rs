@@ -1,7 +1,6 @@
 //! Layer norm: each row by its own mean and variance.
 
 use super::super::blocks::CHUNK;
-use super::super::elementwise::slice_mut;
 use super::super::parallel::SendPtr;
 use super::super::reduce::{Op, sum_of};
 use super::super::simd::vectorized;
@@ -32,7 +31,7 @@ pub(crate) fn normalise_rows<T: Normal>(
     Pieces::new(x.len(), n).for_each(y, |range, y| {
         let (first, rows) = (range.start / n, range.len() / n);
         // SAFETY: pieces are whole rows and do not overlap.
-        let (mean, inverse) = unsafe { (slice_mut(&mean, first, rows), slice_mut(&inverse, first, rows)) };
+        let (mean, inverse) = unsafe { (mean.part(first, rows), inverse.part(first, rows)) };
         let rows = x[range].chunks_exact(n).zip(y.chunks_exact_mut(n));
         for ((x, y), (mean, inverse)) in rows.zip(mean.iter_mut().zip(inverse)) {
             let center = sum_of(x) / n as f64;
@@ -81,7 +80,7 @@ pub(crate) fn row_gradients<T: Normal>(
         |piece, sum, product| {
             let range = pieces.range(piece);
             // SAFETY: pieces do not overlap.
-            let dx = unsafe { slice_mut(&dx, range.start, range.len()) };
+            let dx = unsafe { dx.part(range.start, range.len()) };
             for start in range.clone().step_by(GROUP.div_ceil(n) * n) {
                 let group = start..range.end.min(start + GROUP.div_ceil(n) * n);
                 let (x, dy) = (&x[group.clone()], &dy[group.clone()]);
