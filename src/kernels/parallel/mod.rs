@@ -79,6 +79,15 @@ impl<T> SendPtr<T> {
     pub(crate) fn get(&self) -> *mut T {
         self.0
     }
+
+    /// The `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// They belong to what the pointer was made from, which outlives `'a`, and nobody else uses them during `'a`.
+    pub(crate) unsafe fn part<'a>(&self, start: usize, len: usize) -> &'a mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
+    }
 }
 
 // SAFETY: sending the address alone does nothing; dereferencing it is unsafe and argued for at each use.
