@@ -4,11 +4,12 @@
 //! four words is a function of a key and a counter alone, so element `i` of a draw does not depend on who computes it.
 
 use super::parallel::for_each_chunk_mut;
+use super::simd::vectorized;
 
 /// Elements that one thread fills at a time.
 const CHUNK: usize = 16 << 10;
 /// Blocks computed side by side, for the sake of wide registers.
-const LANES: usize = 16;
+const LANES: usize = 64;
 
 /// Numbered blocks of four random words.
 #[derive(Debug, Clone, Copy)]
@@ -61,23 +62,33 @@ impl Blocks {
 /// `y[i] = f(word i)`, of 32 bits.
 pub(crate) fn fill_u32<T: Send>(blocks: Blocks, y: &mut [T], f: impl Fn(u32) -> T + Sync) {
     for_each_chunk_mut(y, CHUNK, |i, y| {
-        let first = (i * CHUNK / 4) as u64;
-        for (j, y) in y.chunks_mut(4 * LANES).enumerate() {
-            let words = blocks.lanes::<LANES>(first + (j * LANES) as u64);
-            y.iter_mut().zip(words.as_flattened()).for_each(|(y, &word)| *y = f(word));
-        }
+        vectorized(
+            #[inline(always)]
+            || {
+                let first = (i * CHUNK / 4) as u64;
+                for (j, y) in y.chunks_mut(4 * LANES).enumerate() {
+                    let words = blocks.lanes::<LANES>(first + (j * LANES) as u64);
+                    y.iter_mut().zip(words.as_flattened()).for_each(|(y, &word)| *y = f(word));
+                }
+            },
+        );
     });
 }
 
 /// `y[i] = f(word i)`, of 64 bits: two neighbouring words, the lower half first.
 pub(crate) fn fill_u64<T: Send>(blocks: Blocks, y: &mut [T], f: impl Fn(u64) -> T + Sync) {
     for_each_chunk_mut(y, CHUNK, |i, y| {
-        let first = (i * CHUNK / 2) as u64;
-        for (j, y) in y.chunks_mut(2 * LANES).enumerate() {
-            let words = blocks.lanes::<LANES>(first + (j * LANES) as u64);
-            let pairs = words.as_flattened().chunks_exact(2);
-            y.iter_mut().zip(pairs).for_each(|(y, pair)| *y = f(join(pair[0], pair[1])));
-        }
+        vectorized(
+            #[inline(always)]
+            || {
+                let first = (i * CHUNK / 2) as u64;
+                for (j, y) in y.chunks_mut(2 * LANES).enumerate() {
+                    let words = blocks.lanes::<LANES>(first + (j * LANES) as u64);
+                    let pairs = words.as_flattened().chunks_exact(2);
+                    y.iter_mut().zip(pairs).for_each(|(y, pair)| *y = f(join(pair[0], pair[1])));
+                }
+            },
+        );
     });
 }
 
