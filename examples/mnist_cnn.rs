@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         .push(Linear::new(10));
     let defaults = mnist::Defaults {
         about: "Trains two convolutions and a linear layer to read handwritten digits",
-        epochs: "8",
+        epochs: "10",
         batch_size: "32",
         learning_rate: "0.1",
     };

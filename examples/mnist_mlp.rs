@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     let model = Sequential::new().push(Flatten::new()).push(MLP::new([512, 256, 10]));
     let defaults = mnist::Defaults {
         about: "Trains three linear layers with ReLU between them to read handwritten digits",
-        epochs: "12",
+        epochs: "20",
         batch_size: "32",
         learning_rate: "0.1",
     };

@@ -19,7 +19,7 @@ fn parse(flags: &[&str]) -> Result<Args, String> {
 #[test]
 fn without_flags_the_defaults_of_the_example_hold() {
     let args = parse(&[]).unwrap();
-    assert_eq!((args.epochs, args.batch_size, args.learning_rate, args.seed), (5, 128, 0.1, 42));
+    assert_eq!((args.epochs, args.batch_size, args.learning_rate, args.seed), (5, 128, 0.1, 1));
     assert_eq!((args.threads, args.plot, args.quiet), (None, None, false));
     assert!(args.data_dir.ends_with("examples/data/mnist-5k"));
 }
@@ -53,7 +53,7 @@ fn a_value_out_of_range_is_refused_with_the_range() {
 #[test]
 fn help_shows_the_defaults() {
     let help = parse(&["--help"]).unwrap_err();
-    for default in ["[default: 5]", "[default: 128]", "[default: 0.1]", "[default: 42]"] {
+    for default in ["[default: 5]", "[default: 128]", "[default: 0.1]", "[default: 1]"] {
         assert!(help.contains(default), "{help}");
     }
 }

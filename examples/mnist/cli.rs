@@ -31,7 +31,7 @@ pub struct Args {
     pub learning_rate: f64,
 
     /// Seed of the first weights and of the order of the images: the same seed gives the same losses, bit for bit
-    #[arg(long, value_name = "SEED", default_value_t = 42)]
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
 
     /// Number of threads to compute on; changes the speed, never the losses [default: one for each core]

@@ -1,6 +1,7 @@
 //! Draws a training run into one picture: the loss, the test accuracy and the worst-classified digits.
 
 use std::error::Error;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
@@ -53,7 +54,7 @@ const INK: RGBColor = RGBColor(38, 43, 51);
 const GREY: RGBColor = RGBColor(112, 120, 132);
 const GRID: RGBColor = RGBColor(228, 231, 236);
 const BLUE: RGBColor = RGBColor(31, 102, 190);
-const PALE_BLUE: RGBColor = RGBColor(176, 204, 238);
+const PALE_BLUE: RGBColor = RGBColor(150, 188, 232);
 const GREEN: RGBColor = RGBColor(30, 132, 84);
 const RED: RGBColor = RGBColor(196, 48, 43);
 
@@ -67,6 +68,8 @@ pub fn draw(file: &Path, title: &str, history: &History, worst: &[Verdict]) -> D
     {
         register_font(FONT, style, bytes).map_err(|_| "the embedded font is damaged")?;
     }
+    // Says more plainly than the drawing library why a file cannot be written.
+    File::create(file)?;
     let page = BitMapBackend::new(file, (WIDTH, HEIGHT)).into_drawing_area();
     page.fill(&WHITE)?;
     let (head, body) = page.split_vertically(TITLE_HEIGHT);
@@ -98,7 +101,7 @@ fn draw_losses(area: &Area, history: &History) -> Drawn {
     let label = |y: &f64| if y.fract() == 0.0 { format!("{}", 10_f64.powf(*y)) } else { String::new() };
     let mut chart = axes(area, "Training loss, logarithmic", epochs, scale, &label)?;
     chart
-        .draw_series(LineSeries::new(steps, PALE_BLUE.stroke_width(2)))?
+        .draw_series(LineSeries::new(steps, PALE_BLUE.stroke_width(1)))?
         .label("each step")
         .legend(key(PALE_BLUE));
     curve(&mut chart, means.collect(), BLUE)?.label("mean of each epoch").legend(key(BLUE));

@@ -21,10 +21,7 @@ pub fn main(title: &str, defaults: &Defaults, model: impl Forward + Module) -> E
     let args = Args::parse(defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
     let run = || run(title, &args, &model);
     let outcome = match args.threads {
-        Some(threads) => {
-            let _ = threads;
-            run()
-        }
+        Some(threads) => couplet::with_threads(threads, run),
         None => run(),
     };
     match outcome {
@@ -41,7 +38,7 @@ fn run(title: &str, args: &Args, model: &(impl Forward + Module)) -> Result<(), 
     let (train, test) = (dataset(&digits.train)?, dataset(&digits.test)?);
 
     random::set_seed(args.seed);
-    let opt = args.learning_rate;
+    let opt = optim::SGD::new(args.learning_rate);
     let batches = train.shuffle(args.seed).batches(args.batch_size).map(scale);
 
     let mut progress = Progress::new(args.epochs, train.len(), args.quiet, io::stdout());
@@ -56,9 +53,7 @@ fn run(title: &str, args: &Args, model: &(impl Forward + Module)) -> Result<(), 
             let loss = losses::sparse_softmax_cross_entropy(&logits, &labels)?.mean()?;
             let params = model.trainable_variables()?;
             let grads = tape.gradient(&loss, &params)?;
-            for (g, p) in grads.into_iter().zip(&params) {
-                p.assign_sub(&(g.unwrap().dense()? * opt)?)?;
-            }
+            opt.apply(&grads, &params)?;
 
             let (count, loss) = (labels.size(), loss.item::<f32>()?);
             if !loss.is_finite() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::ops::record::{self, Leaf, Recorder, Slot, UNTRACKED};
 use crate::ops::{Gradient, IndexedSlices, Mask};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::Tensor;
 
 use super::tape::SourceKey;
 
@@ -192,19 +192,24 @@ pub(super) fn run(
     }
     // With one tape on the thread its records are consumed, which frees what they saved on the way back.
     let consume = consume && record::with_recorder(|r| r.sole()).unwrap_or(false);
-    for at in (range.start..plan.end).rev() {
-        // The record is moved out while its gradient runs: that may record more, or run the user's own code.
-        let taken = record::with_recorder(|r| r.records.get_mut(at).and_then(Option::take)).flatten();
-        let Some(taken) = taken else { continue };
-        let result = step(&taken, &plan, &mut store);
-        if !consume {
+    if consume {
+        let own = record::with_recorder(|r| r.records.split_off(range.start)).unwrap_or_default();
+        for record in own.into_iter().rev().flatten() {
+            step(&record, &plan, &mut store)?;
+        }
+    } else {
+        for at in (range.start..plan.end).rev() {
+            // The record is moved out while its gradient runs: that may record more, or run the user's own code.
+            let taken = record::with_recorder(|r| r.records.get_mut(at).and_then(Option::take)).flatten();
+            let Some(taken) = taken else { continue };
+            let result = step(&taken, &plan, &mut store);
             record::with_recorder(|r| {
                 if let Some(slot) = r.records.get_mut(at) {
                     *slot = Some(taken);
                 }
             });
+            result?;
         }
-        result?;
     }
     let mut gradients = Vec::with_capacity(keys.len());
     for (key, slots) in keys.iter().zip(&plan.sources) {
@@ -239,42 +244,38 @@ fn step(record: &record::Record, plan: &Plan, store: &mut Store) -> Result<()> {
         });
         return Ok(());
     }
-    let mut any = false;
-    let mut dy: Vec<Option<Tensor>> = Vec::with_capacity(record.outputs as usize);
-    for slot in outputs {
+    let mut gradient_of = |slot: Slot| {
         let gradient = if kept.has(slot) { store.get(slot).cloned() } else { store.remove(slot) };
-        any |= gradient.is_some();
-        dy.push(gradient.map(|g| g.to_dense()).transpose()?);
-    }
-    if !any {
+        gradient.map(|g| g.to_dense()).transpose()
+    };
+    let (one, many);
+    let dy: &[Option<Tensor>] = if record.outputs == 1 {
+        one = [gradient_of(record.output)?];
+        &one
+    } else {
+        many = outputs.map(gradient_of).collect::<Result<Vec<_>>>()?;
+        &many
+    };
+    if dy.iter().all(Option::is_none) {
         return Ok(());
     }
-    let name = record.op.name();
-    let gradients = record.op.gradient(&record.saved, &dy, needs)?;
-    drop(dy);
     let inputs = record.inputs.as_slice();
-    if gradients.len() != inputs.len() {
-        let problem =
-            format!("its gradient returned {} entries for {} inputs", gradients.len(), inputs.len());
-        return Err(Error::usage(name, problem, "return one entry for each input"));
-    }
-    for (i, (gradient, &slot)) in gradients.into_iter().zip(inputs).enumerate() {
-        let Some(gradient) = gradient else { continue };
-        if needs.has(i) && needed.has(slot) {
-            let shape =
-                record::with_recorder(|r| r.values.get(slot as usize).map(|v| v.shape.clone())).flatten();
-            store.add(slot, fit(name, gradient, shape)?)?;
+    let name = record.op.name();
+    record.op.each_gradient(&record.saved, dy, needs, inputs.len(), &mut |i, gradient| {
+        match inputs.get(i) {
+            Some(&slot) if needs.has(i) && needed.has(slot) => store.add(slot, fit(name, gradient, slot)?),
+            _ => Ok(()),
         }
-    }
-    Ok(())
+    })
 }
 
 /// Sums a gradient over the axes along which its input was broadcast.
-fn fit(op: &'static str, gradient: Gradient, shape: Option<Shape>) -> Result<Gradient> {
-    let Some(shape) = shape else { return Ok(gradient) };
-    if *gradient.shape() == shape {
-        return Ok(gradient);
-    }
+fn fit(op: &'static str, gradient: Gradient, slot: Slot) -> Result<Gradient> {
+    let other = record::with_recorder(|r| {
+        let value = r.values.get(slot as usize)?;
+        (value.shape != *gradient.shape()).then(|| value.shape.clone())
+    });
+    let Some(shape) = other.flatten() else { return Ok(gradient) };
     match gradient {
         Gradient::Dense(t) => t.sum_to(shape).map(Gradient::Dense),
         Gradient::Sparse(s) => {

@@ -9,7 +9,8 @@ use crate::dtype::Element;
 
 /// Elements that one thread changes at a time.
 const CHUNK: usize = 16 << 10;
-/// Elements that are read before any is written, so that the compiler need not tell the slices apart.
+/// Elements that are read before any is written, so that the compiler need not tell the slices apart. There may be fewer,
+/// which keeps it from unrolling the loop before it sees the vectors in it.
 const BLOCK: usize = 64;
 
 /// A float type that updates are computed in.
@@ -134,24 +135,34 @@ fn run<T: Kept, const N: usize>(
     g: &[T],
     f: impl Fn(T::Real, [T::Real; N]) -> [T::Real; N] + Copy,
 ) {
+    let mut update = [T::Real::default(); BLOCK];
+    let mut values = [[T::Real::default(); BLOCK]; N];
+    for (block, g) in g.chunks(BLOCK).enumerate() {
+        let range = block * BLOCK..block * BLOCK + g.len();
+        update.iter_mut().zip(g).for_each(|(u, g)| *u = g.up());
+        for (values, state) in values.iter_mut().zip(&state) {
+            values.iter_mut().zip(&state[range.clone()]).for_each(|(v, s)| *v = s.up());
+        }
+        compute(&update[..g.len()], &mut values, f);
+        for (values, state) in values.iter().zip(&mut state) {
+            state[range.clone()].iter_mut().zip(values).for_each(|(s, &v)| *s = T::down(v));
+        }
+    }
+}
+
+/// `values = f(update, values)`: the one copy of a rule's loop for all types that are computed in `R`.
+#[inline(never)]
+fn compute<R: Real, const N: usize>(
+    update: &[R],
+    values: &mut [[R; BLOCK]; N],
+    f: impl Fn(R, [R; N]) -> [R; N] + Copy,
+) {
     vectorized(
         #[inline(always)]
         || {
-            let mut update = [T::Real::default(); BLOCK];
-            let mut values = [[T::Real::default(); BLOCK]; N];
-            for (block, g) in g.chunks(BLOCK).enumerate() {
-                let range = block * BLOCK..block * BLOCK + g.len();
-                update.iter_mut().zip(g).for_each(|(u, g)| *u = g.up());
-                for (values, state) in values.iter_mut().zip(&state) {
-                    values.iter_mut().zip(&state[range.clone()]).for_each(|(v, s)| *v = s.up());
-                }
-                for (lane, &update) in update[..g.len()].iter().enumerate() {
-                    let next = f(update, values.each_ref().map(|values| values[lane]));
-                    values.iter_mut().zip(next).for_each(|(values, next)| values[lane] = next);
-                }
-                for (values, state) in values.iter().zip(&mut state) {
-                    state[range.clone()].iter_mut().zip(values).for_each(|(s, &v)| *s = T::down(v));
-                }
+            for (lane, &update) in update.iter().take(BLOCK).enumerate() {
+                let next = f(update, values.each_ref().map(|values| values[lane]));
+                values.iter_mut().zip(next).for_each(|(values, next)| values[lane] = next);
             }
         },
     );

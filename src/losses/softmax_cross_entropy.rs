@@ -9,12 +9,12 @@ use crate::tensor::Tensor;
 /// | tensor   | shape                                                            |
 /// |----------|------------------------------------------------------------------|
 /// | `logits` | `[.., classes]`, a float dtype                                   |
-/// | `labels` | as `logits`; not negative, summing to one over the last axis     |
+/// | `labels` | as `logits`; not negative, usually summing to one a row           |
 /// | result   | `[..]`, the dtype of `logits`, in nats                           |
 ///
 /// Softmax and logarithm are one op: the loss stays finite for logits of any finite size, and a class whose label is 0
-/// may be masked with minus infinity. The gradient with respect to `logits` is `softmax(logits) - labels`, which is right
-/// for labels that sum to one; that with respect to `labels` is `-log_softmax(logits)`.
+/// may be masked with minus infinity. The gradient with respect to `logits` is `softmax(logits) sum(labels) - labels`, so
+/// that labels may carry weights; that with respect to `labels` is `-log_softmax(logits)`.
 ///
 /// # Errors
 /// `logits` is not of a float dtype or a scalar; `labels` has another shape or dtype.
@@ -47,6 +47,22 @@ mod tests {
         assert!((loss.to_vec::<f32>().unwrap()[0] - 2f32.ln()).abs() < 1e-6);
         let dx = tape.gradient(&loss, &[&logits]).unwrap().remove(0).unwrap();
         assert_eq!(dx.dense().unwrap().to_vec::<f32>().unwrap(), [0.0; 3]);
+    }
+
+    #[test]
+    fn weighted_labels_scale_loss_and_gradient() {
+        let logits = Tensor::from([[0.5f64, -1.0, 2.0]]);
+        let gradient = |labels: [f64; 3]| {
+            let tape = GradientTape::new();
+            tape.watch(&logits);
+            let loss = softmax_cross_entropy(&logits, &Tensor::from([labels])).unwrap();
+            let dx = tape.gradient(&loss, &[&logits]).unwrap().remove(0).unwrap();
+            let dx = dx.dense().unwrap().to_vec::<f64>().unwrap();
+            (loss.to_vec::<f64>().unwrap()[0], dx)
+        };
+        let (one, three) = (gradient([0.0, 1.0, 0.0]), gradient([0.0, 3.0, 0.0]));
+        assert!((3.0 * one.0 - three.0).abs() < 1e-15);
+        assert!(one.1.iter().zip(&three.1).all(|(one, three)| (3.0 * one - three).abs() < 1e-15));
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 /// Chunk `k` holds `2^k` items, so that items never move while others are added: room for more than memory can hold.
 const CHUNKS: usize = 40;
 
+type Chunk<T> = Box<[OnceLock<T>]>;
+
 /// A list of parts that can grow through a shared reference: items stay where they are, and are never removed.
 ///
 /// What a restore leaves for items that do not exist yet waits until they are added.
@@ -30,7 +32,7 @@ const CHUNKS: usize = 40;
 /// # Ok::<(), couplet::Error>(())
 /// ```
 pub struct List<T> {
-    chunks: Box<[OnceLock<Box<[OnceLock<T>]>>]>,
+    chunks: Box<[OnceLock<Chunk<T>>]>,
     len: AtomicUsize,
     gate: Gate<Expected>,
 }

@@ -238,6 +238,13 @@ fn factors(tracked: Mask) -> Saves {
     Saves::inputs(a.and(b))
 }
 
+/// Multiply-adds of a convolution with outputs `y` and kernel `w [.., in, out]`: a dot product with the kernel for each
+/// output. The two gradients take as many.
+fn products(y: &Shape, w: &Shape) -> u64 {
+    let one = w.size() / w.last().copied().unwrap_or(1).max(1);
+    (y.size() as u64).saturating_mul(one as u64)
+}
+
 impl Op for Convolve {
     fn name(&self) -> &'static str {
         "convolve"
@@ -245,6 +252,13 @@ impl Op for Convolve {
 
     fn saves(&self, tracked: Mask) -> Saves {
         factors(tracked)
+    }
+
+    fn multiply_adds(&self, inputs: &[Shape], outputs: &[Shape]) -> u64 {
+        match (inputs, outputs) {
+            ([_, w, ..], [y]) => products(y, w),
+            _ => 0,
+        }
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
@@ -350,6 +364,13 @@ impl Op for ConvInputGradient {
         factors(tracked)
     }
 
+    fn multiply_adds(&self, inputs: &[Shape], outputs: &[Shape]) -> u64 {
+        match (inputs, outputs) {
+            ([dy, w], _) => products(dy, w),
+            _ => 0,
+        }
+    }
+
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let (dy, w) = (inputs.get(0)?, inputs.get(1)?);
         let (batch, c_out) = self.0.split("dy", dy, &self.0.output)?;
@@ -413,6 +434,13 @@ impl Op for ConvFilterGradient {
     fn saves(&self, tracked: Mask) -> Saves {
         let bias = if self.with_bias { Mask::only(1) } else { Mask::NONE };
         Saves::inputs(factors(tracked).inputs.and(bias))
+    }
+
+    fn multiply_adds(&self, inputs: &[Shape], outputs: &[Shape]) -> u64 {
+        match (inputs, outputs) {
+            ([_, dy], [dw]) => products(dy, dw),
+            _ => 0,
+        }
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::kernels::lanes;
+use crate::kernels::layout::View;
+use crate::kernels::reduce;
 use crate::tensor::{Tensor, resolve_axis, take};
 
 use super::apply;
-use super::arithmetic::for_number;
-use super::extremum::Ordered;
+use super::arithmetic::{for_number, for_ordered};
 use super::gradient::Gradient;
 use super::op::{Computed, Inputs, Mask, Op, Saved, Saves, Unary};
 use super::reduction::Reduction;
@@ -25,7 +26,7 @@ impl Unary for Max {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("max", &x)?;
-        for_number!("max", x.dtype(), T => fold::<T>(&self.0, &x, T::LOWEST, T::larger))
+        for_number!("max", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::max))
     }
 
     /// `dy` in equal parts to the elements that are the largest.
@@ -50,7 +51,7 @@ impl Unary for Min {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("min", &x)?;
-        for_number!("min", x.dtype(), T => fold::<T>(&self.0, &x, T::HIGHEST, T::smaller))
+        for_number!("min", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::min))
     }
 
     /// `dy` in equal parts to the elements that are the smallest.
@@ -63,20 +64,6 @@ impl Listed for Min {
     fn samples() -> Vec<Sample> {
         Reduction::samples(Min)
     }
-}
-
-fn fold<T: Ordered>(
-    r: &Reduction,
-    x: &Tensor,
-    start: T,
-    f: impl Fn(T, T) -> T + Sync + Copy,
-) -> Result<Tensor> {
-    let to = r.to();
-    let lanes = r.lanes(x);
-    let mut y = take::<T>(to.size());
-    let x = lanes.as_slice::<T>()?.unwrap_or(&[]);
-    lanes::fold(x, r.count(), &mut y, |lane| lane.iter().fold(start, |m, &v| f(m, v)));
-    Ok(Tensor::from_taken(y, to))
 }
 
 /// `dx = dy c / sum(c)`, where `c` is 1 at the elements equal to the output, else 0.
@@ -101,9 +88,11 @@ impl Op for ArgMax {
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let x = inputs.get(0)?;
-        for_number!("argmax", x.dtype(), T => {
-            index::<T>("argmax", x, self.axis, |lane| first(lane, T::LOWEST, |v, best| v > best))
-        })
+        if x.dtype() == DType::Bool {
+            return Err(Error::dtype("argmax", "x", x.dtype(), "a number dtype"));
+        }
+        let x = x.ordered()?;
+        for_ordered!(x.dtype(), T => index::<T>("argmax", &x, self.axis, reduce::argmax))
     }
 
     fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
@@ -130,9 +119,11 @@ impl Op for ArgMin {
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let x = inputs.get(0)?;
-        for_number!("argmin", x.dtype(), T => {
-            index::<T>("argmin", x, self.axis, |lane| first(lane, T::HIGHEST, |v, best| v < best))
-        })
+        if x.dtype() == DType::Bool {
+            return Err(Error::dtype("argmin", "x", x.dtype(), "a number dtype"));
+        }
+        let x = x.ordered()?;
+        for_ordered!(x.dtype(), T => index::<T>("argmin", &x, self.axis, reduce::argmin))
     }
 
     fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
@@ -146,33 +137,20 @@ impl Listed for ArgMin {
     }
 }
 
-/// `find` of each lane along `axis`, which must not be empty.
-fn index<T: Ordered>(
+/// `find` along `axis`, which must not be empty.
+fn index<T: Element>(
     op: &'static str,
     x: &Tensor,
     axis: usize,
-    find: impl Fn(&[T]) -> i64 + Sync,
+    find: impl Fn(View<'_, T>, usize, &mut [i64]),
 ) -> Result<Computed> {
     let r = Reduction::new(op, x, axis as isize, false)?;
     if r.count() == 0 {
         return Err(Error::shape(op, "x", x.shape(), format!("at least one element along axis {axis}")));
     }
-    let to = r.to();
-    let mut y = take::<i64>(to.size());
-    let rows = r.lanes(x);
-    lanes::fold(rows.as_slice::<T>()?.unwrap_or(&[]), r.count(), &mut y, find);
-    Ok(Tensor::from_taken(y, to).into())
-}
-
-/// Index of the first element that no other beats; one that nothing beats and that beats nothing, as NaN, loses.
-fn first<T: Copy>(lane: &[T], start: T, beats: impl Fn(T, T) -> bool) -> i64 {
-    let (mut best, mut at) = (start, 0);
-    for (i, &v) in lane.iter().enumerate() {
-        if beats(v, best) {
-            (best, at) = (v, i as i64);
-        }
-    }
-    at
+    let mut y = take::<i64>(r.to().size());
+    find(x.view::<T>()?, axis, &mut y);
+    Ok(Tensor::from_taken(y, r.to()).into())
 }
 
 impl Tensor {

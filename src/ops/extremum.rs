@@ -17,19 +17,13 @@ use super::select::{kept_unless, kept_where};
 
 /// Numbers of which one is the larger; NaN wins against every number.
 pub(crate) trait Ordered: Number {
-    /// The lowest value: the maximum of no numbers.
-    const LOWEST: Self;
-    /// The highest value: the minimum of no numbers.
-    const HIGHEST: Self;
     fn larger(self, other: Self) -> Self;
     fn smaller(self, other: Self) -> Self;
 }
 
 macro_rules! ordered {
-    ($lowest:ident $highest:ident; $($t:ty)*) => {$(
+    ($($t:ty)*) => {$(
         impl Ordered for $t {
-            const LOWEST: Self = <$t>::$lowest;
-            const HIGHEST: Self = <$t>::$highest;
             // A value that is unequal to itself is NaN; for integers that never holds.
             #[inline(always)]
             #[allow(clippy::eq_op, reason = "the one test for NaN that all these types have")]
@@ -41,8 +35,7 @@ macro_rules! ordered {
     )*};
 }
 
-ordered!(NEG_INFINITY INFINITY; f32 f64 f16 bf16);
-ordered!(MIN MAX; i8 i16 i32 i64 u8 u16 u32 u64);
+ordered!(f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64);
 
 /// `y = max(a, b)`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -56,7 +49,7 @@ impl Binary for Maximum {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("maximum", same_dtype("maximum", &a, &b)?, T => zip::<T>("maximum", a, b, T::larger))
+        for_number!("maximum", same_dtype("maximum", &a, &b)?, [a, b], T => zip::<T>("maximum", a, b, T::larger))
     }
 
     /// `dy` goes to `a` where `a >= b`, else to `b`.
@@ -83,7 +76,7 @@ impl Binary for Minimum {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("minimum", same_dtype("minimum", &a, &b)?, T => zip::<T>("minimum", a, b, T::smaller))
+        for_number!("minimum", same_dtype("minimum", &a, &b)?, [a, b], T => zip::<T>("minimum", a, b, T::smaller))
     }
 
     /// `dy` goes to `a` where `a <= b`, else to `b`.
@@ -208,7 +201,7 @@ mod tests {
         let x = Tensor::from([-3i8, 5]);
         assert_eq!(x.maximum(0)?.to_vec::<i8>()?, [0, 5]);
         assert_eq!(x.minimum(0)?.to_vec::<i8>()?, [-3, 0]);
-        assert!(Tensor::from([true]).maximum(&Tensor::from([true])).is_err());
+        assert!(Tensor::from([true]).maximum(Tensor::from([true])).is_err());
         Ok(())
     }
 

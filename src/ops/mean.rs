@@ -2,26 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::math::Math;
+use crate::kernels::reduce;
 use crate::tensor::Tensor;
 
 use super::apply;
-use super::arithmetic::{map, zip};
-use super::function::{Float, for_float};
+use super::arithmetic::zip;
+use super::function::{for_float, in_wide_float};
 use super::op::{Saved, Saves, Unary};
-use super::reduction::{Reduction, wide_dtype};
+use super::reduction::Reduction;
 use super::registry::{Listed, Sample};
-use super::sum::{Axes, reduce_sum};
+use super::sum::Axes;
 
-/// The mean over the marked axes, which stay at size 1; for `f32` and `f64`, not recorded.
-fn reduce_mean(x: &Tensor, r: &Reduction) -> Result<Tensor> {
-    let count = r.count() as f64;
-    let sum = reduce_sum(x, r.reduced())?;
-    for_float!("mean", sum.dtype(), T => {
-        let count = <<T as Float>::Wide as Math>::from_f64(count);
-        map::<T>(sum, move |s| T::narrow(s.widen() / count))
-    })
+/// The mean over the marked axes, which stay at size 1; not recorded.
+fn reduce_mean<T: Element + reduce::Number>(x: &Tensor, r: &Reduction) -> Result<Tensor> {
+    r.fill::<T, T>(x, reduce::mean)?.reshaped(r.kept())
 }
 
 /// `y` is the mean of `x` over the marked axes.
@@ -34,8 +31,7 @@ impl Unary for Mean {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("mean", &x)?;
-        let wide = x.converted(wide_dtype("mean", x.dtype())?)?;
-        reduce_mean(&wide, &self.0)?.converted(x.dtype())?.reshaped(self.0.to())
+        for_float!("mean", x.dtype(), T => self.0.fill::<T, T>(&x, reduce::mean))
     }
 
     /// `dx = dy / n`, repeated along the `n` elements.
@@ -54,23 +50,25 @@ impl Listed for Mean {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Variance(Reduction);
 
+impl Variance {
+    fn run<T: Math + Element + reduce::Number>(&self, x: Tensor) -> Result<Tensor> {
+        let mean = reduce_mean::<T>(&x, &self.0)?;
+        let d = zip::<T>("variance", x, mean, |x, m| x - m)?;
+        // The mean was rounded: what the differences still average to is taken off again.
+        let rest = reduce_mean::<T>(&d, &self.0)?;
+        let squares = self.0.fill::<T, T>(&d, reduce::sum_squares)?.reshaped(self.0.kept())?;
+        let count = <T as Math>::from_f64(self.0.count() as f64);
+        zip::<T>("variance", squares, rest, move |s, r| s / count - r * r)?.reshaped(self.0.to())
+    }
+}
+
 impl Unary for Variance {
     const NAME: &'static str = "variance";
     const SAVES: Saves = Saves::INPUTS;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("variance", &x)?;
-        let dtype = wide_dtype("variance", x.dtype())?;
-        let wide = x.converted(dtype)?;
-        let mean = reduce_mean(&wide, &self.0)?;
-        let variance = for_float!("variance", dtype, T => {
-            let d = zip::<T>("variance", wide, mean, |x, m| x - m)?;
-            // The mean was rounded: what the differences still average to is taken off again.
-            let rest = reduce_mean(&d, &self.0)?;
-            let squares = reduce_mean(&map::<T>(d, |d| d * d)?, &self.0)?;
-            zip::<T>("variance", squares, rest, |v, r| v - r * r)
-        })?;
-        variance.converted(x.dtype())?.reshaped(self.0.to())
+        in_wide_float("variance", x, |x| self.run::<f32>(x), |x| self.run::<f64>(x))
     }
 
     /// `dx = 2 dy (x - m) / n`; how `m` depends on `x` cancels out.

@@ -1,5 +1,7 @@
 //! Operations on tensors, one family a file: the op, its gradient and its `Tensor` methods side by side.
 
+mod along;
+mod any;
 mod arithmetic;
 mod broadcast;
 mod cast;
@@ -8,7 +10,10 @@ mod concat;
 mod conv;
 pub(crate) mod cost;
 mod cross_entropy;
+mod cumulative;
+mod diagonal;
 mod dropout;
+mod einsum;
 mod elu;
 mod erf;
 mod exponential;
@@ -18,7 +23,9 @@ mod function;
 mod gradient;
 mod gelu;
 mod hyperbolic;
+mod indexing;
 mod linear;
+mod log_sum_exp;
 mod logical;
 mod matmul;
 mod mean;
@@ -32,7 +39,9 @@ mod pad;
 mod pairs;
 mod pool;
 mod power;
+mod product;
 mod real;
+mod rearrange;
 pub(crate) mod record;
 mod reduction;
 mod registry;
@@ -43,6 +52,7 @@ mod shape;
 mod sigmoid;
 mod sign;
 mod slice;
+mod sort;
 mod softmax;
 mod sparse;
 mod sum;
@@ -165,6 +175,19 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<mean::Variance>(),
     OpEntry::unary::<extreme::Max>(),
     OpEntry::unary::<extreme::Min>(),
+    OpEntry::unary::<product::Prod>(),
+    OpEntry::unary::<log_sum_exp::LogSumExp>(),
+    OpEntry::unary::<norm::Norm>(),
+    OpEntry::unary::<cumulative::CumSum>(),
+    OpEntry::unary::<cumulative::CumProd>(),
+    OpEntry::binary::<cumulative::LinearScan>(),
+    OpEntry::wide::<any::Any>("any"),
+    OpEntry::wide::<any::All>("all"),
+    OpEntry::wide::<sort::ArgSort>("argsort"),
+    OpEntry::wide::<sort::TakeAlong>("take_along_axis"),
+    OpEntry::wide::<sort::AddAlong>("add_along_axis"),
+    OpEntry::wide::<indexing::FlatIndices>("flat_indices"),
+    OpEntry::wide::<indexing::SetRows>("set_rows"),
     OpEntry::wide::<extreme::ArgMax>("argmax"),
     OpEntry::wide::<extreme::ArgMin>("argmin"),
     OpEntry::unary::<pad::Pad>(),
@@ -225,12 +248,12 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs = inputs.map(|x| Some(x.into()));
-    the_output(record::run(op.into_op(), &mut inputs)?)
+    the_output(record::run(Box::new(op.into_op()), &mut inputs))
 }
 
 /// The output of an op that has exactly one.
-fn the_output(outputs: op::Outputs) -> Result<Tensor> {
-    match outputs {
+fn the_output(outputs: Result<op::Outputs>) -> Result<Tensor> {
+    match outputs? {
         op::Outputs::One(y) => Ok(y),
         op::Outputs::Many(list) => {
             let count = list.len();
@@ -253,7 +276,7 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs: Vec<Option<Input<'a>>> = inputs.into_iter().map(|x| Some(x.into())).collect();
-    match record::run(op.into_op(), &mut inputs)? {
+    match record::run(Box::new(op.into_op()), &mut inputs)? {
         op::Outputs::One(y) => Ok(vec![y]),
         op::Outputs::Many(list) => Ok(list),
     }

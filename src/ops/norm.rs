@@ -1,11 +1,74 @@
 //! Euclidean norms: dividing by them, clipping to them, half their square.
 
-use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use serde::{Deserialize, Serialize};
 
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::kernels::lanes;
+use crate::kernels::math::Math;
+use crate::tensor::{Tensor, take};
+
+use super::apply;
+use super::function::in_wide_float;
+use super::op::{Saved, Saves, Unary};
+use super::reduction::Reduction;
+use super::registry::{Listed, Sample};
 use super::sum::Axes;
 
+/// `y = sqrt(sum(x^2))` over the marked axes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Norm(Reduction);
+
+impl Norm {
+    fn run<T: Math + Element>(&self, x: &Tensor) -> Result<Tensor> {
+        let (to, rows) = (self.0.to(), self.0.lanes(x));
+        let mut y = take::<T>(to.size());
+        lanes::fold(rows.as_slice::<T>()?.unwrap_or(&[]), self.0.count(), &mut y, lanes::norm);
+        Ok(Tensor::from_taken(y, to))
+    }
+}
+
+impl Unary for Norm {
+    const NAME: &'static str = "norm";
+    const SAVES: Saves = Saves::INPUTS_AND_OUTPUT;
+
+    fn forward(&self, x: Tensor) -> Result<Tensor> {
+        self.0.check("norm", &x)?;
+        in_wide_float("norm", x, |x| self.run::<f32>(&x), |x| self.run::<f64>(&x))
+    }
+
+    /// `dx = dy x / y`, and 0 where `y` is 0.
+    fn gradient(&self, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
+        let y = saved.output()?.reshape(self.0.kept())?;
+        let y = y.not_equal(0.0)?.where_else(&y, 1.0)?;
+        (saved.input(0)? / y)? * dy.reshape(self.0.kept())?
+    }
+}
+
+impl Listed for Norm {
+    fn samples() -> Vec<Sample> {
+        Reduction::samples(Norm)
+    }
+}
+
 impl Tensor {
+    /// Euclidean norm of all elements, `sqrt(sum(x^2))`, a scalar; neither the squares nor their sum overflow. Its slope
+    /// at 0 is taken as 0.
+    ///
+    /// # Errors
+    /// The dtype is not a float type.
+    pub fn norm(&self) -> Result<Tensor> {
+        self.norm_axes((), false)
+    }
+
+    /// Euclidean norm over `axes`, which are dropped, or stay at size 1 with `keep_dims`.
+    ///
+    /// # Errors
+    /// An axis is out of range or named twice, or the dtype is not a float type.
+    pub fn norm_axes(&self, axes: impl Axes, keep_dims: bool) -> Result<Tensor> {
+        apply(Norm(Reduction::new("norm", self, axes, keep_dims)?), [self])
+    }
+
     /// Scaled to Euclidean norm 1 over `axes`: `y = x / sqrt(max(sum(x^2), epsilon))`. The usual `epsilon` is 1e-12.
     ///
     /// Where the sum of squares is below `epsilon`, the divisor is a constant and the result shorter than 1.
@@ -91,5 +154,27 @@ mod tests {
         assert_eq!(x.bias_add(&b).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
         let message = x.bias_add(&Tensor::from([1.0f32])).unwrap_err().to_string();
         assert_eq!(message, "bias_add: b has shape [1], expected [3], the last dim of x");
+    }
+
+    #[test]
+    fn norms_of_huge_tiny_and_no_elements_are_right() {
+        for scale in [1.0, 1e200, 1e-200] {
+            let x = Tensor::from([3.0 * scale, -4.0 * scale]);
+            assert!((x.norm().unwrap().item::<f64>().unwrap() / (5.0 * scale) - 1.0).abs() < 1e-15);
+        }
+        let x = Tensor::from([[f32::INFINITY, 1.0], [f32::NAN, 1.0], [0.0, 0.0]]);
+        let y = x.norm_axes(1, false).unwrap().to_vec::<f32>().unwrap();
+        assert!(y[0] == f32::INFINITY && y[1].is_nan() && y[2] == 0.0);
+        assert_eq!(Tensor::zeros([0], DType::F32).unwrap().norm().unwrap().item::<f32>().unwrap(), 0.0);
+    }
+
+    #[test]
+    fn the_norm_of_zero_has_slope_zero() {
+        let x = Tensor::zeros([2], DType::F64).unwrap();
+        let tape = GradientTape::new();
+        tape.watch(&x);
+        let y = x.norm().unwrap();
+        let dx = tape.gradient(&y, &[&x]).unwrap().remove(0).unwrap();
+        assert_eq!(dx.dense().unwrap().to_vec::<f64>().unwrap(), [0.0, 0.0]);
     }
 }

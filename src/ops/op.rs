@@ -328,6 +328,31 @@ pub trait Op: Attributes + Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// A computation in it failed.
     fn gradient(&self, saved: &Saved, dy: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>>;
+
+    /// [`gradient`](Op::gradient), handed over input by input; the narrow traits save a list so.
+    ///
+    /// # Errors
+    /// As there.
+    fn each_gradient(
+        &self,
+        saved: &Saved,
+        dy: &[Option<Tensor>],
+        needs: Mask,
+        inputs: usize,
+        take: &mut dyn FnMut(usize, Gradient) -> Result<()>,
+    ) -> Result<()> {
+        let gradients = self.gradient(saved, dy, needs)?;
+        if gradients.len() != inputs {
+            let problem = format!("its gradient returned {} entries for {inputs} inputs", gradients.len());
+            return Err(Error::usage(self.name(), problem, "return one entry for each input"));
+        }
+        for (i, gradient) in gradients.into_iter().enumerate() {
+            if let Some(gradient) = gradient {
+                take(i, gradient)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// An op of one input and one output.
@@ -448,6 +473,20 @@ impl<T: Unary> Op for Narrow<T, NarrowUnary> {
         };
         Ok(vec![Some(Gradient::Dense(dx))])
     }
+
+    fn each_gradient(
+        &self,
+        saved: &Saved,
+        dy: &[Option<Tensor>],
+        _: Mask,
+        _: usize,
+        take: &mut dyn FnMut(usize, Gradient) -> Result<()>,
+    ) -> Result<()> {
+        match dy {
+            [Some(dy)] => take(0, Gradient::Dense(self.0.gradient(saved, dy)?)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl<T: Binary> Op for Narrow<T, NarrowBinary> {
@@ -477,5 +516,19 @@ impl<T: Binary> Op for Narrow<T, NarrowBinary> {
             _ => self.0.gradient(saved, &one_gradient(T::NAME, dy)?, needs)?,
         };
         Ok(vec![da.map(Gradient::Dense), db.map(Gradient::Dense)])
+    }
+
+    fn each_gradient(
+        &self,
+        saved: &Saved,
+        dy: &[Option<Tensor>],
+        needs: Mask,
+        _: usize,
+        take: &mut dyn FnMut(usize, Gradient) -> Result<()>,
+    ) -> Result<()> {
+        let [Some(dy)] = dy else { return Ok(()) };
+        let [da, db] = self.0.gradient(saved, dy, needs)?;
+        da.map_or(Ok(()), |da| take(0, Gradient::Dense(da)))?;
+        db.map_or(Ok(()), |db| take(1, Gradient::Dense(db)))
     }
 }

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::DType;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Strides, Tensor};
+use crate::kernels::layout::View;
+use crate::tensor::{Shape, Strides, Tensor, take};
 
-use super::op::Unary;
+use super::op::{NarrowUnary, Unary};
 use super::registry::{Sample, SampleInput};
 use super::sum::{Axes, dropped_shape, kept_shape};
 
@@ -76,37 +77,45 @@ impl Reduction {
         dy.reshape(self.kept())?.broadcast_to(self.from.clone())
     }
 
+    /// The result that `reduce` writes from a view, the marks of the axes and the output in row-major order.
+    pub(crate) fn fill<T: Element, U: Element>(
+        &self,
+        x: &Tensor,
+        reduce: impl Fn(View<'_, T>, &[bool], &mut [U]),
+    ) -> Result<Tensor> {
+        let mut y = take::<U>(self.to().size());
+        reduce(x.view::<T>()?, &self.reduced, &mut y);
+        Ok(Tensor::from_taken(y, self.to()))
+    }
+
+    /// The axes that stay, then those that are reduced.
+    pub(crate) fn order(&self) -> Vec<isize> {
+        let marked = |mark: bool| (0..self.reduced.len()).filter(move |&a| self.reduced[a] == mark);
+        marked(false).chain(marked(true)).map(|a| a as isize).collect()
+    }
+
     /// `x` with the reduced axes moved to the end and its elements in row-major order, so that each output's
     /// elements form one lane.
     pub(crate) fn lanes(&self, x: &Tensor) -> Tensor {
-        let order = || {
-            let marked = |mark: bool| (0..x.rank()).filter(move |&a| self.reduced[a] == mark);
-            marked(false).chain(marked(true))
-        };
-        let shape: Shape = order().map(|a| x.shape()[a]).collect();
-        let strides: Vec<isize> = order().map(|a| x.strides()[a]).collect();
+        let order = self.order();
+        let shape: Shape = order.iter().map(|&a| x.shape()[a as usize]).collect();
+        let strides: Vec<isize> = order.iter().map(|&a| x.strides()[a as usize]).collect();
         x.view_as(x.offset(), shape, Strides::new(&strides)).to_contiguous()
     }
 
-    /// Samples over all axes, one in the middle, and two that are kept.
-    pub(crate) fn samples<O: Unary>(op: impl Fn(Reduction) -> O) -> Vec<Sample> {
-        let sample = |reduced: [bool; 3], keep_dims| {
-            let r = Reduction { from: [2, 3, 4].into(), reduced: reduced.to_vec(), keep_dims };
-            Sample::new::<super::op::NarrowUnary, O>(op(r), [SampleInput::float(&[2, 3, 4])])
+    /// Of shape `[2, 3, 4]`: over all axes, over the middle one, and over two that are kept.
+    pub(crate) fn kinds() -> [Reduction; 3] {
+        let kind = |reduced: [bool; 3], keep_dims| Reduction {
+            from: [2, 3, 4].into(),
+            reduced: reduced.to_vec(),
+            keep_dims,
         };
-        vec![
-            sample([true, true, true], false),
-            sample([false, true, false], false),
-            sample([true, false, true], true),
-        ]
+        [kind([true; 3], false), kind([false, true, false], false), kind([true, false, true], true)]
     }
-}
 
-/// The dtype in which a float dtype's statistics are computed.
-pub(crate) fn wide_dtype(op: &'static str, dtype: DType) -> Result<DType> {
-    match dtype {
-        DType::F16 | DType::BF16 => Ok(DType::F32),
-        DType::F32 | DType::F64 => Ok(dtype),
-        other => Err(Error::dtype(op, "the input", other, "a float dtype; convert it with cast")),
+    /// A sample of each kind.
+    pub(crate) fn samples<O: Unary>(op: impl Fn(Reduction) -> O) -> Vec<Sample> {
+        let input = || SampleInput::float(&[2, 3, 4]);
+        Reduction::kinds().into_iter().map(|r| Sample::new::<NarrowUnary, O>(op(r), [input()])).collect()
     }
 }

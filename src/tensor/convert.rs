@@ -1,13 +1,11 @@
 //! Conversions from and to `ndarray`, vectors and numbers, without copies where memory allows.
 
-use std::sync::Arc;
-
 use ndarray::{Array, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, ShapeBuilder};
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 
-use super::{Buffer, Header, Shape, Strides, Tensor, ValueId};
+use super::{Buffer, Header, Memory, Shape, Strides, Tensor, ValueId};
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor {
     /// Takes the array's memory as it is, whatever its layout; nothing is copied.
@@ -15,8 +13,8 @@ impl<T: Element, D: Dimension> From<Array<T, D>> for Tensor {
         let shape = Shape::from(array.shape());
         let strides = Strides::new(array.strides());
         let (data, offset) = array.into_raw_vec_and_offset();
-        let buffer = Arc::new(Buffer::foreign(data));
-        Tensor::of(Header { buffer, offset: offset.unwrap_or(0), shape, strides, id: ValueId::new() })
+        let memory = Memory::Own(Buffer::foreign(data));
+        Tensor::of(Header { memory, offset: offset.unwrap_or(0), shape, strides, id: ValueId::new() })
     }
 }
 
@@ -99,27 +97,17 @@ impl Tensor {
     pub fn into_array<T: Element>(self) -> Result<ArrayD<T>> {
         self.storage::<T>()?;
         let whole = self.0.offset == 0 && self.0.strides.iter().all(|&s| s > 0) && self.size() > 0;
-        let (buffer, offset, shape, strides) = self.into_buffer();
-        let shared = match Arc::try_unwrap(buffer) {
-            Ok(buffer) if whole => {
-                let steps: Vec<usize> = strides.iter().map(|s| s.unsigned_abs()).collect();
-                let data = buffer.into_vec::<T>().expect("the dtype was checked above");
-                match Array::from_shape_vec(IxDyn(&shape).strides(IxDyn(&steps)), data) {
-                    Ok(array) => return Ok(array),
-                    Err(e) => {
-                        return Err(Error::usage(
-                            "into_array",
-                            e.to_string(),
-                            "make the tensor contiguous first",
-                        ));
-                    }
-                }
-            }
-            Ok(buffer) => Arc::new(buffer),
-            Err(buffer) => buffer,
+        let (shape, strides) = (self.shape().clone(), self.strides().clone());
+        if !whole || !self.is_unique() {
+            return Ok(self.array::<T>()?.to_owned());
+        }
+        let data = match self.into_buffer() {
+            Ok(buffer) => buffer.into_vec::<T>().expect("the dtype was checked above"),
+            Err(shared) => return Ok(shared.array::<T>()?.to_owned()),
         };
-        let rest = Tensor::of(Header { buffer: shared, offset, shape, strides, id: ValueId::new() });
-        Ok(rest.array::<T>()?.to_owned())
+        let steps: Vec<usize> = strides.iter().map(|s| s.unsigned_abs()).collect();
+        Array::from_shape_vec(IxDyn(&shape).strides(IxDyn(&steps)), data)
+            .map_err(|e| Error::usage("into_array", e.to_string(), "make the tensor contiguous first"))
     }
 
     /// The elements in row-major order.
@@ -168,7 +156,8 @@ mod tests {
     #[test]
     fn sliced_and_reversed_arrays_keep_their_values() {
         let a = ndarray::Array1::from_iter(0..10i64);
-        let part = a.slice_move(s![8..1;-3]);
+        let part = a.slice_move(s![1..9;-3]);
+        assert_eq!(part.to_vec(), [8, 5, 2]);
         let t = Tensor::from(part.clone());
         assert_eq!(t.to_vec::<i64>().unwrap(), part.to_vec());
         assert_eq!(t.array::<i64>().unwrap(), part.view().into_dyn());

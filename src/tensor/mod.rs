@@ -65,13 +65,20 @@ impl ValueId {
 pub struct Tensor(Arc<Header>);
 
 /// What a handle points to: one word moves instead of the whole description.
-#[derive(Clone)]
 struct Header {
-    buffer: Arc<Buffer>,
+    memory: Memory,
     offset: usize,
     shape: Shape,
     strides: Strides,
     id: ValueId,
+}
+
+/// Where the elements lie.
+enum Memory {
+    /// Here: a tensor made by an op is one allocation beside its elements.
+    Own(Buffer),
+    /// In another tensor, which owns them.
+    Of(Tensor),
 }
 
 impl Tensor {
@@ -89,12 +96,12 @@ impl Tensor {
 
     fn over(buffer: Buffer, shape: Shape) -> Self {
         let strides = Strides::contiguous(&shape);
-        Tensor::of(Header { buffer: Arc::new(buffer), offset: 0, shape, strides, id: ValueId::new() })
+        Tensor::of(Header { memory: Memory::Own(buffer), offset: 0, shape, strides, id: ValueId::new() })
     }
 
     /// Another view of the same memory, as a new value. The caller answers for the bounds; reads are checked.
     pub(crate) fn view_as(&self, offset: usize, shape: Shape, strides: Strides) -> Self {
-        Tensor::of(Header { buffer: self.0.buffer.clone(), offset, shape, strides, id: ValueId::new() })
+        Tensor::of(Header { memory: Memory::Of(self.owner()), offset, shape, strides, id: ValueId::new() })
     }
 
     /// The same data as a new value, unknown to any tape.
@@ -108,7 +115,32 @@ impl Tensor {
 
     /// The same data under another identity.
     fn identified(&self, id: ValueId) -> Self {
-        Tensor::of(Header { id, ..(*self.0).clone() })
+        let Header { offset, shape, strides, .. } = &*self.0;
+        let (shape, strides) = (shape.clone(), strides.clone());
+        Tensor::of(Header { memory: Memory::Of(self.owner()), offset: *offset, shape, strides, id })
+    }
+
+    /// The tensor that owns the elements.
+    fn owner(&self) -> Tensor {
+        match &self.0.memory {
+            Memory::Own(_) => self.clone(),
+            Memory::Of(owner) => owner.clone(),
+        }
+    }
+
+    fn buffer(&self) -> &Buffer {
+        match &self.0.memory {
+            Memory::Own(buffer) => buffer,
+            Memory::Of(owner) => owner.buffer(),
+        }
+    }
+
+    /// The buffer for writing, if no other handle shares it.
+    fn buffer_mut(&mut self) -> Option<&mut Buffer> {
+        match &mut Arc::get_mut(&mut self.0)?.memory {
+            Memory::Own(buffer) => Some(buffer),
+            Memory::Of(owner) => owner.buffer_mut(),
+        }
     }
 
     /// The dims, outermost first.
@@ -118,7 +150,7 @@ impl Tensor {
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        self.0.buffer.dtype()
+        self.buffer().dtype()
     }
 
     /// Number of dims.
@@ -171,7 +203,7 @@ impl Tensor {
     }
 
     pub(crate) fn storage<T: Element>(&self) -> Result<&[T]> {
-        self.0.buffer.slice::<T>().ok_or_else(|| Error::DType {
+        self.buffer().slice::<T>().ok_or_else(|| Error::DType {
             op: "tensor",
             what: "it".into(),
             got: self.dtype(),
@@ -192,16 +224,25 @@ impl Tensor {
 
     /// The elements for a kernel that knows their type by itself.
     pub(crate) fn elements(&self) -> Elements<'_> {
-        self.0.buffer.elements(self.0.offset, &self.0.shape, &self.0.strides)
+        self.buffer().elements(self.0.offset, &self.0.shape, &self.0.strides)
+    }
+
+    /// Whether no other handle shares the buffer, as far as a glance tells.
+    pub(crate) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+            && match &self.0.memory {
+                Memory::Own(_) => true,
+                Memory::Of(owner) => owner.is_unique(),
+            }
     }
 
     /// The elements for such a kernel to write, if they are contiguous and no other handle shares the buffer.
     pub(crate) fn output(&mut self) -> Option<Output<'_>> {
-        if !self.is_contiguous() {
+        if !self.is_unique() || !self.is_contiguous() {
             return None;
         }
         let (offset, size) = (self.0.offset, self.size());
-        Arc::get_mut(&mut Arc::get_mut(&mut self.0)?.buffer)?.output(offset, size)
+        self.buffer_mut()?.output(offset, size)
     }
 
     /// The elements for writing, if they are contiguous and no other handle shares the buffer.
@@ -210,7 +251,7 @@ impl Tensor {
             return None;
         }
         let (offset, size) = (self.0.offset, self.size());
-        Arc::get_mut(&mut Arc::get_mut(&mut self.0)?.buffer)?.slice_mut::<T>()?.get_mut(offset..offset + size)
+        self.buffer_mut()?.slice_mut::<T>()?.get_mut(offset..offset + size)
     }
 
     /// Contiguous elements for writing: in place if nobody shares them, else in a copy.
@@ -238,15 +279,21 @@ impl Tensor {
         copy.identified(self.id())
     }
 
-    pub(crate) fn into_buffer(self) -> (Arc<Buffer>, usize, Shape, Strides) {
-        let header = Arc::unwrap_or_clone(self.0);
-        (header.buffer, header.offset, header.shape, header.strides)
+    /// The buffer itself, if no other handle shares it; else the tensor comes back.
+    fn into_buffer(self) -> std::result::Result<Buffer, Tensor> {
+        if !self.is_unique() {
+            return Err(self);
+        }
+        match Arc::try_unwrap(self.0).map(|header| header.memory) {
+            Ok(Memory::Own(buffer)) => Ok(buffer),
+            Ok(Memory::Of(owner)) => owner.into_buffer(),
+            Err(shared) => Err(Tensor(shared)),
+        }
     }
 
-    /// The same view and identity, so that the copy can hand its buffer over while `self` keeps the handle.
     #[cfg(test)]
     pub(crate) fn shares_memory_with(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.0.buffer, &other.0.buffer)
+        Arc::ptr_eq(&self.owner().0, &other.owner().0)
     }
 }
 

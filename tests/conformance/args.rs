@@ -52,7 +52,9 @@ impl Args {
             Some(value) => {
                 let told = value.to_string();
                 let value = serde_json::from_value(value);
-                Ok(Some(value.map_err(|e| problem(format!("argument {name}={told} is not understood: {e}")))?))
+                Ok(Some(
+                    value.map_err(|e| problem(format!("argument {name}={told} is not understood: {e}")))?,
+                ))
             }
         }
     }
@@ -70,7 +72,9 @@ impl Args {
     /// The argument, which may only be one of these.
     pub fn expect<T: DeserializeOwned + PartialEq + Display>(&mut self, name: &str, only: T) -> Outcome {
         match self.get::<T>(name)? {
-            Some(value) if value != only => Err(problem(format!("argument {name}={value} is not understood"))),
+            Some(value) if value != only => {
+                Err(problem(format!("argument {name}={value} is not understood")))
+            }
             _ => Ok(()),
         }
     }

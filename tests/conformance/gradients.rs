@@ -21,10 +21,8 @@ pub fn compare(
         .iter()
         .filter_map(|(key, cot)| Some((key.strip_prefix("cot/")?.to_owned(), cot.clone())))
         .collect();
-    let watched: Vec<&(String, Tensor)> = inputs
-        .iter()
-        .filter(|(name, x)| x.dtype().is_float() && !case.constants.contains(name))
-        .collect();
+    let watched: Vec<&(String, Tensor)> =
+        inputs.iter().filter(|(name, x)| x.dtype().is_float() && !case.constants.contains(name)).collect();
     let second_order = case.arrays.keys().any(|key| key.starts_with("cot2/"));
 
     let outer = second_order.then(GradientTape::new);

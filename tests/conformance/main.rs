@@ -6,8 +6,10 @@
 mod args;
 mod case;
 mod check;
+mod errors;
 mod gradients;
 mod initializers;
+mod mended;
 mod modules;
 mod ops;
 mod optimizers;
@@ -23,8 +25,8 @@ use std::process::ExitCode;
 use couplet::Tensor;
 
 use case::Case;
-use check::Check;
-use report::{Report, Verdict};
+use check::{Check, Findings};
+use report::Report;
 
 /// A result, or text that says what is wrong.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -44,28 +46,25 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
         (_, "optimizer") => optimizers::run(check),
+        (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),
+        ("errors", _) => errors::run(check).map(|()| true),
         (_, "table") => tables::run(check),
         _ => Ok(false),
     }
 }
 
-fn verdict(folder: &Path, case: &Case) -> Verdict {
+/// What a case comes to, or `None` if its family is not built.
+fn findings(folder: &Path, case: &Case) -> Option<Findings> {
     let check = Check::new(case);
-    match catch_unwind(AssertUnwindSafe(|| run(&check))) {
-        Ok(Ok(true)) => match check.finish() {
-            problems if problems.is_empty() => Verdict::Passed,
-            problems => Verdict::Failed(problems),
-        },
-        Ok(Ok(false)) => Verdict::Missing,
-        Ok(Err(error)) => {
-            let mut problems = check.finish();
-            problems.retain(|problem| !problem.ends_with("never compared"));
-            problems.push(error.to_string());
-            Verdict::Failed(problems)
-        }
-        Err(_) => Verdict::Failed(vec![format!("it panicked; see {}", folder.display())]),
-    }
+    let problem = match catch_unwind(AssertUnwindSafe(|| run(&check))) {
+        Ok(Ok(true)) => return Some(check.finish()),
+        Ok(Ok(false)) => return None,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("it panicked; see {}", folder.display()),
+    };
+    check.fail(problem);
+    Some(check.finish())
 }
 
 fn main() -> ExitCode {
@@ -88,7 +87,7 @@ fn main() -> ExitCode {
     for folder in folders {
         match Case::read(&folder) {
             Ok(case) if words.is_empty() || words.iter().any(|word| case.id.contains(word)) => {
-                report.add(&case, verdict(&folder, &case));
+                report.add(&case, findings(&folder, &case));
             }
             Ok(_) => {}
             Err(error) => report.broken(format!("{}: {error}", folder.display())),

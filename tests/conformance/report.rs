@@ -1,24 +1,20 @@
 //! What the run says in the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::case::Case;
+use crate::check::Findings;
 
-/// What became of a case.
-pub enum Verdict {
-    Passed,
-    /// We do something better than the reference, which was checked; why.
-    Mended(&'static str),
-    Missing,
-    Failed(Vec<String>),
-}
+/// Problems of one case that are told in full.
+const SHOWN: usize = 5;
 
 /// Counts by family, and all failures.
 #[derive(Default)]
 pub struct Report {
     families: BTreeMap<String, Family>,
     mended: Vec<String>,
+    missing: Vec<String>,
     failures: Vec<String>,
 }
 
@@ -30,20 +26,27 @@ struct Family {
 }
 
 impl Report {
-    pub fn add(&mut self, case: &Case, verdict: Verdict) {
+    /// Adds a case; without findings its family is not built.
+    pub fn add(&mut self, case: &Case, findings: Option<Findings>) {
         let family = self.families.entry(case.family()).or_default();
         family.all += 1;
-        match verdict {
-            Verdict::Passed => family.passed += 1,
-            Verdict::Missing => family.missing += 1,
-            Verdict::Mended(why) => {
-                family.passed += 1;
-                self.mended.push(format!("{}: {why}", case.id));
-            }
-            Verdict::Failed(problems) => {
-                self.failures.extend(problems.into_iter().map(|problem| format!("{}: {problem}", case.id)));
-            }
+        let Some(findings) = findings else {
+            family.missing += 1;
+            return;
+        };
+        family.passed += usize::from(findings.problems.is_empty());
+        let of = |list: Vec<String>| {
+            list.into_iter().map(|what| format!("{}: {what}", case.id)).collect::<Vec<_>>()
+        };
+        let mut problems = findings.problems;
+        if problems.len() > SHOWN {
+            let more = problems.len() - SHOWN;
+            problems.truncate(SHOWN);
+            problems.push(format!("and {more} more"));
         }
+        self.failures.extend(of(problems));
+        self.mended.extend(of(findings.mended));
+        self.missing.extend(findings.missing);
     }
 
     /// Records a case that could not be read.
@@ -65,13 +68,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let partial = self.partial();
-        let mut missing = Vec::new();
+        let mut missing: BTreeSet<&str> = self.missing.iter().map(String::as_str).collect();
         let (mut passed, mut all) = (0, 0);
         for (name, family) in &self.families {
             passed += family.passed;
             all += family.all;
             if family.missing == family.all {
-                missing.push(name.as_str());
+                missing.insert(name);
             } else {
                 writeln!(f, "{name}: {} of {}", family.passed, family.all)?;
             }
@@ -86,7 +89,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "all: {passed} of {all} cases, {} problems", failures.len())?;
         if !missing.is_empty() {
-            writeln!(f, "missing: {}", missing.join(", "))?;
+            writeln!(f, "missing: {}", missing.into_iter().collect::<Vec<_>>().join(", "))?;
         }
         Ok(())
     }

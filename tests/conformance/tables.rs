@@ -40,7 +40,8 @@ fn dropout(check: &Check<'_>, args: &mut Args) -> Outcome {
     let what = format!("rate {rate}, noise shape {noise_shape:?}");
     let within = Tolerance { rtol: 1e-6, atol: 0.0 };
 
-    let (x, cot) = (check.case.array(&format!("{prefix}in/x"))?, check.case.array(&format!("{prefix}cot/y"))?);
+    let (x, cot) =
+        (check.case.array(&format!("{prefix}in/x"))?, check.case.array(&format!("{prefix}cot/y"))?);
     let tape = GradientTape::new();
     tape.watch(x);
     let y = layer.forward_t(x, true)?;
@@ -89,7 +90,8 @@ fn printed(check: &Check<'_>, args: &mut Args) -> Outcome {
 /// Zeros before and after, for one axis or for all.
 fn padding(check: &Check<'_>, args: &mut Args) -> Outcome {
     if let Some(name) = args.get::<String>("fn")? {
-        let function = PadFunction::named(&name).ok_or_else(|| problem(format!("no padding is called {name}")))?;
+        let function =
+            PadFunction::named(&name).ok_or_else(|| problem(format!("no padding is called {name}")))?;
         let kernel = args.need::<usize>("kernel")?;
         check.equal(&format!("pad.{name}({kernel})"), function.0(kernel), args.need("pad")?);
         return Ok(());

@@ -48,8 +48,12 @@ fn initializer(args: &mut Args) -> Outcome<Arc<dyn Initializer>> {
         "Constant" => Arc::new(init::Constant::new(args.need::<f64>("value")?)),
         "Identity" => Arc::new(init::Identity::new().gain(args.or("gain", 1.0)?)),
         "Orthogonal" => seeded!(init::Orthogonal::new().gain(args.or("gain", 1.0)?)),
-        "RandomUniform" => seeded!(init::RandomUniform::new(args.or("minval", 0.0)?, args.or("maxval", 1.0)?)),
-        "RandomNormal" => seeded!(init::RandomNormal::new(args.or("stddev", 1.0)?).mean(args.or("mean", 0.0)?)),
+        "RandomUniform" => {
+            seeded!(init::RandomUniform::new(args.or("minval", 0.0)?, args.or("maxval", 1.0)?))
+        }
+        "RandomNormal" => {
+            seeded!(init::RandomNormal::new(args.or("stddev", 1.0)?).mean(args.or("mean", 0.0)?))
+        }
         "TruncatedNormal" => {
             seeded!(init::TruncatedNormal::new(args.or("stddev", 1.0)?).mean(args.or("mean", 0.0)?))
         }

@@ -66,8 +66,8 @@ fn log_of_sum(u: f32, c: f32, k0: i32) -> f32 {
     // sqrt(1/2) <= m < sqrt(2)
     const LOW: i32 = (SQRT_2 / 2.0).to_bits().cast_signed();
     let bits = u.to_bits().cast_signed();
-    let k = (bits - LOW) >> 23;
-    let m = f32::from_bits((bits - (k << 23)).cast_unsigned());
+    let k = bits.wrapping_sub(LOW) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub(k << 23).cast_unsigned());
     let inverse = f32::from_bits(((127 - k.min(126)) << 23).cast_unsigned());
     let f = c.mul_add(inverse, m - 1.0);
     // log(1 + f) = f - f^2 / 2 + f^3 P(f), to 7e-9.
@@ -229,5 +229,5 @@ pub(super) fn sin(x: f32) -> f32 {
 pub(super) fn cos(x: f32) -> f32 {
     let (sin, cos, n) = sin_cos_reduced(x);
     let y = if n & 1 == 0 { cos } else { sin };
-    if (n + 1) & 2 == 0 { y } else { -y }
+    if n.wrapping_add(1) & 2 == 0 { y } else { -y }
 }

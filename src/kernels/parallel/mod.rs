@@ -39,7 +39,7 @@ pub fn with_threads<R>(n: usize, f: impl FnOnce() -> R) -> R {
 /// The number of threads, the calling one included, that a kernel called from here may use.
 pub fn threads() -> usize {
     let limit = LIMIT.get();
-    if limit == 1 || INSIDE.get() || rayon::current_thread_index().is_some() {
+    if limit == 1 || INSIDE.get() || rayon_core::current_thread_index().is_some() {
         return 1;
     }
     limit.min(default_threads())

@@ -7,18 +7,17 @@ use super::super::simd::vectorized;
 use super::number::Number;
 use super::op::reduce_with;
 use super::walk::Fold;
-use super::{is_nan, larger, smaller};
 
 /// Elements looked at together in the search for one.
 const CHUNK: usize = 32;
 
-/// Positions along `axis` of the largest elements, of the first of several; NaN counts as larger than all. `y` is
+/// Positions along `axis` of the largest elements, of the first of several; 0 where there is nothing but NaN. `y` is
 /// row-major over the other dims.
 pub(crate) fn argmax<T: Number>(x: View<T>, axis: usize, y: &mut [i64]) {
     along(x, axis, y, &Best::<T, true>(PhantomData));
 }
 
-/// Positions along `axis` of the smallest elements, of the first of several; NaN counts as smaller than all. `y` is
+/// Positions along `axis` of the smallest elements, of the first of several; 0 where there is nothing but NaN. `y` is
 /// row-major over the other dims.
 pub(crate) fn argmin<T: Number>(x: View<T>, axis: usize, y: &mut [i64]) {
     along(x, axis, y, &Best::<T, false>(PhantomData));
@@ -46,11 +45,11 @@ struct Best<T, const LARGEST: bool>(PhantomData<T>);
 impl<T: Number, const LARGEST: bool> Best<T, LARGEST> {
     const START: State<T> = State { best: if LARGEST { T::LOWEST } else { T::HIGHEST }, at: -1 };
 
-    /// Whether `x` replaces the best one so far.
+    /// Whether `x` replaces the best one so far; NaN never does.
     #[inline(always)]
     fn beats(x: T, state: State<T>) -> bool {
         let better = if LARGEST { x > state.best } else { x < state.best };
-        state.at < 0 || better || (is_nan(x) && !is_nan(state.best))
+        better || (state.at < 0 && x == state.best)
     }
 
     #[inline(always)]
@@ -58,14 +57,14 @@ impl<T: Number, const LARGEST: bool> Best<T, LARGEST> {
         if other.at >= 0 && Self::beats(other.best, state) { other } else { state }
     }
 
-    /// The best of `x`, which is not empty.
+    /// The best of `x`, that of no elements if all are NaN.
     #[inline(never)]
     fn best(x: &[T]) -> T {
         vectorized(
             #[inline(always)]
             || {
                 let (chunks, rest) = x.as_chunks::<CHUNK>();
-                let better = |a, b| if LARGEST { larger(a, b) } else { smaller(a, b) };
+                let better = |a, b| if (LARGEST && b > a) || (!LARGEST && b < a) { b } else { a };
                 let mut lanes = [Self::START.best; CHUNK];
                 for chunk in chunks {
                     for lane in 0..CHUNK {
@@ -80,7 +79,7 @@ impl<T: Number, const LARGEST: bool> Best<T, LARGEST> {
     /// Where `best` first is in `x`.
     #[inline(never)]
     fn find(x: &[T], best: T) -> Option<usize> {
-        let found = |&x: &T| (x == best) | (is_nan(x) & is_nan(best));
+        let found = |&x: &T| x == best;
         vectorized(
             #[inline(always)]
             || {
@@ -158,7 +157,7 @@ unsafe impl<T: Number, const LARGEST: bool> Fold for Best<T, LARGEST> {
             // SAFETY: the caller has `n` states, and room for as many results.
             unsafe {
                 let state = *states.cast::<State<T>>().add(i);
-                y.cast::<i64>().add(i * step).write(state.at);
+                y.cast::<i64>().add(i * step).write(state.at.max(0));
             }
         }
     }

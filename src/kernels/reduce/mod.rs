@@ -62,6 +62,16 @@ pub(crate) fn all(x: View<bool>, reduced: &[bool], y: &mut [bool]) {
     Op::new(true, |a, b| a & b, |a, b| a & b, |x| x).reduce(x, reduced, y);
 }
 
+/// The sum of all, in wide precision.
+pub(crate) fn sum_of<T: Number>(x: &[T]) -> T::Wide {
+    Op::new(T::ZERO, |sum, x: T| T::plus(sum, x.widen()), T::plus, |sum| sum).of(x)
+}
+
+/// The largest of all; NaN if there is one.
+pub(crate) fn max_of<T: Number>(x: &[T]) -> T {
+    Op::new(T::LOWEST, larger, larger, |x| x).of(x)
+}
+
 /// The larger of two, or the one that is NaN.
 #[inline(always)]
 pub(super) fn larger<T: Number>(a: T, b: T) -> T {

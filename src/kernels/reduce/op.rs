@@ -26,7 +26,7 @@ where
     T: Copy + Send + Sync + 'static,
     S: Copy + Send + Sync + 'static,
     U: Copy + Send + Sync,
-    Add: Fn(S, T) -> S + Sync,
+    Add: Fn(S, T) -> S + Sync + Copy,
     Merge: Fn(S, S) -> S + Sync,
     Finish: Fn(S) -> U + Sync,
 {
@@ -35,10 +35,15 @@ where
         Self { start, add, merge, finish, types: PhantomData }
     }
 
+    /// The result for all of `x`.
+    pub(crate) fn of(&self, x: &[T]) -> U {
+        (self.finish)(self.fold(self.start, x))
+    }
+
     /// Reduces `x` over the dims marked in `reduced`; `y` is row-major over the other dims.
     pub(crate) fn reduce(&self, x: View<T>, reduced: &[bool], y: &mut [U]) {
         match (x.dense(), y) {
-            (Some(x), [y]) if x.len() <= SERIAL => *y = (self.finish)(self.fold(self.start, x)),
+            (Some(x), [y]) if x.len() <= SERIAL => *y = self.of(x),
             (_, y) => reduce_with(x, reduced, y, self),
         }
     }
@@ -65,11 +70,10 @@ where
     /// compiler hold them in registers.
     #[inline(never)]
     fn fold_lanes(&self, lanes: &mut [S; LANES], chunks: &[[T; LANES]]) {
-        let Self { add, .. } = self;
         vectorized(
             #[inline(always)]
             || {
-                let mut local = *lanes;
+                let (mut local, add) = (*lanes, self.add);
                 for chunk in chunks {
                     for lane in 0..LANES {
                         local[lane] = add(local[lane], chunk[lane]);
@@ -86,11 +90,10 @@ where
     where
         T: 'a,
     {
-        let Self { add, .. } = self;
         vectorized(
             #[inline(always)]
             || {
-                let mut r = 0;
+                let (mut r, add) = (0, self.add);
                 while r + 4 <= rows {
                     let [a, b, c, d] = [row(r), row(r + 1), row(r + 2), row(r + 3)];
                     for ((((state, &a), &b), &c), &d) in states.iter_mut().zip(a).zip(b).zip(c).zip(d) {
@@ -145,7 +148,7 @@ where
     T: Copy + Send + Sync + 'static,
     S: Copy + Send + Sync + 'static,
     U: Copy + Send + Sync,
-    Add: Fn(S, T) -> S + Sync,
+    Add: Fn(S, T) -> S + Sync + Copy,
     Merge: Fn(S, S) -> S + Sync,
     Finish: Fn(S) -> U + Sync,
 {

@@ -108,7 +108,7 @@ fn positions_are_those_of_the_first_best_element_along_every_axis() {
                     let first = |better: fn(f32, f32) -> bool| {
                         let mut best = 0;
                         for (i, &x) in group.iter().enumerate() {
-                            if !group[best].is_nan() && (x.is_nan() || better(x, group[best])) {
+                            if better(x, group[best]) || (group[best].is_nan() && !x.is_nan()) {
                                 best = i;
                             }
                         }

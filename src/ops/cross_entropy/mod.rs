@@ -24,28 +24,28 @@ fn per_row(op: &'static str, logits: &Tensor) -> Result<(Shape, usize)> {
 }
 
 /// Contiguous elements in the dtype to compute in; not recorded.
-fn dense(x: &Tensor, like: DType) -> Result<Tensor> {
+fn ready(x: &Tensor, like: DType) -> Result<Tensor> {
     Ok(x.converted(like)?.to_contiguous())
 }
 
-/// Gradients of `dlogits = dy (softmax(logits) - labels)` with respect to `logits` and `dy`, given that of `dlogits`
-/// and `unit`, which computes `softmax(logits) - labels`.
+/// Gradients of `dlogits = dy (w softmax(logits) - labels)` with respect to `logits` and `dy`, given `g`, that of
+/// `dlogits`, and the `weight` `dy w` of each row; `unit` computes `w softmax(logits) - labels`.
 fn second_order(
     logits: &Tensor,
-    dy: &Tensor,
+    weight: &Tensor,
     g: &Tensor,
     needs: [bool; 2],
-    unit: impl Fn(&Tensor) -> Result<Tensor>,
+    unit: impl Fn() -> Result<Tensor>,
 ) -> Result<[Option<Gradient>; 2]> {
     let of_logits = match needs[0] {
         true => {
             let through = softmax_gradient(logits.rank() - 1, &logits.softmax(-1)?, g)?;
-            Some(Gradient::Dense((dy.expand_dims(-1)? * through)?))
+            Some(Gradient::Dense((weight.expand_dims(-1)? * through)?))
         }
         false => None,
     };
     let of_dy = match needs[1] {
-        true => Some(Gradient::Dense((g * unit(logits)?)?.sum_axes(-1, false)?)),
+        true => Some(Gradient::Dense((g * unit()?)?.sum_axes(-1, false)?)),
         false => None,
     };
     Ok([of_logits, of_dy])

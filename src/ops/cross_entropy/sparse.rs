@@ -2,36 +2,47 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::{Element, for_dtype};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::softmax as kernels;
+use crate::kernels::math::Math;
+use crate::kernels::reduce::Number;
+use crate::kernels::softmax::{self as kernels, LogSum};
 use crate::ops::apply;
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
 use crate::ops::real::{check_dtype, check_shape, for_real, real_dtype};
 use crate::ops::registry::{Listed, Sample, SampleInput};
-use crate::tensor::{Tensor, take};
+use crate::tensor::{Shape, Tensor, take};
 
-use super::{dense, per_row, second_order};
+use super::{per_row, ready, second_order};
 
 const SPARSE: &str = "sparse_softmax_cross_entropy";
 
-/// Labels of one class a row, checked against the logits.
-fn class_labels(op: &'static str, logits: &Tensor, labels: &Tensor) -> Result<Vec<usize>> {
-    let (shape, classes) = per_row(op, logits)?;
+/// The labels, one class number a row, as `i64`; whether they are in range is for the kernel to say.
+fn class_labels(logits: &Tensor, labels: &Tensor, shape: &Shape) -> Result<Tensor> {
     if !labels.dtype().is_integer() {
         let expected = "an integer dtype, one class number a row; softmax_cross_entropy takes probabilities";
-        return Err(Error::dtype(op, "labels", labels.dtype(), expected));
+        return Err(Error::dtype(SPARSE, "labels", labels.dtype(), expected));
     }
-    if labels.shape() != &shape {
+    if labels.shape() != shape {
         let expected = format!("{shape}: one label for each row of logits of shape {}", logits.shape());
-        return Err(Error::shape(op, "labels", labels.shape(), expected));
+        return Err(Error::shape(SPARSE, "labels", labels.shape(), expected));
     }
-    let index = |index: i64| {
-        let label = usize::try_from(index).ok().filter(|&label| label < classes);
-        label.ok_or(Error::Index { op, what: "label".into(), index, size: classes })
-    };
-    for_dtype!(labels.dtype(), T => labels.to_vec::<T>()?.into_iter().map(|label| index(label.to_i64())).collect())
+    ready(labels, DType::I64)
+}
+
+/// The loss of each row, and what the gradient needs of it.
+fn losses<T: Math + Number<Wide = f64>>(
+    x: &[T],
+    classes: usize,
+    labels: &[i64],
+    y: &mut [T],
+) -> Result<Vec<LogSum<T>>> {
+    let mut sums = vec![LogSum::default(); labels.len()];
+    match kernels::sparse(x, classes, labels, y, &mut sums) {
+        Ok(()) => Ok(sums),
+        Err(row) => Err(Error::Index { op: SPARSE, what: "label".into(), index: labels[row], size: classes }),
+    }
 }
 
 /// `y = ln(sum_j exp(logits_j)) - logits[label]` over the last axis; inputs `logits [.., classes]`, `labels [..]`.
@@ -51,11 +62,11 @@ impl Op for SparseSoftmaxCrossEntropy {
         let (logits, labels) = (inputs.get(0)?, inputs.get(1)?);
         let real = real_dtype(SPARSE, "logits", logits)?;
         let (shape, classes) = per_row(SPARSE, logits)?;
-        let labels = class_labels(SPARSE, logits, labels)?;
-        let x = dense(logits, real)?;
+        let (x, labels) = (ready(logits, real)?, class_labels(logits, labels, &shape)?);
+        let labels = labels.as_slice::<i64>()?.unwrap_or(&[]);
         let y = for_real!(real, T => {
             let mut y = take::<T>(labels.len());
-            kernels::sparse_cross_entropy(x.as_slice::<T>()?.unwrap_or(&[]), &labels, classes, &mut y);
+            losses(x.as_slice::<T>()?.unwrap_or(&[]), classes, labels, &mut y)?;
             Tensor::from_taken(y, shape)
         });
         Ok(y.converted(logits.dtype())?.into())
@@ -80,6 +91,9 @@ impl Listed for SparseSoftmaxCrossEntropy {
 }
 
 /// `dlogits = dy (softmax(logits) - onehot(label))`; inputs `logits [.., classes]`, `labels [..]`, `dy [..]`.
+///
+/// The sums behind the softmax are taken again instead of kept: a pass over the logits, so that this is a function of its
+/// inputs alone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SparseSoftmaxCrossEntropyGradient;
 
@@ -95,15 +109,17 @@ impl Op for SparseSoftmaxCrossEntropyGradient {
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let (logits, labels, dy) = (inputs.get(0)?, inputs.get(1)?, inputs.get(2)?);
         let real = real_dtype(SPARSE, "logits", logits)?;
-        let (_, classes) = per_row(SPARSE, logits)?;
+        let (shape, classes) = per_row(SPARSE, logits)?;
         check_dtype(SPARSE, "dy", dy, ("logits", logits))?;
         check_shape(SPARSE, "dy", dy, ("labels", labels))?;
-        let labels = class_labels(SPARSE, logits, labels)?;
-        let (x, dy) = (dense(logits, real)?, dense(dy, real)?);
+        let labels = class_labels(logits, labels, &shape)?;
+        let labels = labels.as_slice::<i64>()?.unwrap_or(&[]);
+        let (x, dy) = (ready(logits, real)?, ready(dy, real)?);
         let dx = for_real!(real, T => {
-            let mut dx = take::<T>(x.size());
+            let (mut y, mut dx) = (take::<T>(labels.len()), take::<T>(x.size()));
             let (x_rows, dy) = (x.as_slice::<T>()?.unwrap_or(&[]), dy.as_slice::<T>()?.unwrap_or(&[]));
-            kernels::sparse_cross_entropy_gradient(x_rows, &labels, dy, classes, &mut dx);
+            let sums = losses(x_rows, classes, labels, &mut y)?;
+            kernels::sparse_gradient(x_rows, classes, labels, &sums, dy, &mut dx);
             Tensor::from_taken(dx, x.shape().clone())
         });
         Ok(dx.converted(logits.dtype())?.into())
@@ -114,7 +130,7 @@ impl Op for SparseSoftmaxCrossEntropyGradient {
     fn gradient(&self, saved: &Saved, g: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
         let Some(Some(g)) = g.first() else { return Ok(vec![None, None, None]) };
         let (logits, labels, dy) = (saved.input(0)?, saved.input(1)?, saved.input(2)?);
-        let unit = |logits: &Tensor| {
+        let unit = || {
             let ones = Tensor::ones(dy.shape().clone(), dy.dtype())?;
             apply(SparseSoftmaxCrossEntropyGradient, [logits, labels, &ones])
         };

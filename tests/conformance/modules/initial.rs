@@ -58,7 +58,9 @@ fn start(case: &Case, subject: &dyn Subject) -> Outcome<Vec<Tensor>> {
     let specs: Vec<Spec> = case
         .inputs()?
         .iter()
-        .map(|(_, x)| Spec::from(x.shape().iter().map(|&dim| Some(dim)).collect::<Vec<_>>()).with_dtype(x.dtype()))
+        .map(|(_, x)| {
+            Spec::from(x.shape().iter().map(|&dim| Some(dim)).collect::<Vec<_>>()).with_dtype(x.dtype())
+        })
         .collect();
     let call = |x: &[Tensor]| Ok(perform(case, subject, Inputs::of(case, x)));
     build_with(&specs, call)??;

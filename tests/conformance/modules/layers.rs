@@ -170,7 +170,9 @@ impl TryFrom<PaddingText> for PaddingArgument {
             PaddingText::Name(name) if name.eq_ignore_ascii_case("same") => Padding::Same.into(),
             PaddingText::Name(name) if name.eq_ignore_ascii_case("valid") => Padding::Valid.into(),
             PaddingText::Name(name) => return Err(format!("no padding is called {name}")),
-            PaddingText::Functions(list) => list.list().iter().map(|pad| pad.0).collect::<Vec<_>>()[..].into(),
+            PaddingText::Functions(list) => {
+                list.list().iter().map(|pad| pad.0).collect::<Vec<_>>()[..].into()
+            }
         }))
     }
 }

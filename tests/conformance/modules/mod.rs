@@ -53,6 +53,11 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Tensors by position and by keyword.
+    pub fn new(positional: VecDeque<Tensor>, keyword: BTreeMap<String, Tensor>) -> Self {
+        Inputs { positional, keyword }
+    }
+
     /// One tensor.
     pub fn one(x: Tensor) -> Self {
         Inputs { positional: [x].into(), ..Inputs::default() }
@@ -85,7 +90,8 @@ impl Inputs {
         self.keyword.remove(name)
     }
 
-    fn finish(self) -> Outcome {
+    /// Refuses tensors that were not used.
+    pub fn finish(self) -> Outcome {
         match self.keyword.keys().next() {
             None if self.positional.is_empty() => Ok(()),
             None => Err(problem("an input is not used")),
@@ -121,9 +127,13 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let before = generator.state();
     let inputs = case.inputs()?;
     random::with(&generator, || {
-        gradients::compare(check, &inputs, || variables(subject.module()), false, |x| {
-            perform(case, &*subject, Inputs::of(case, x))
-        })
+        gradients::compare(
+            check,
+            &inputs,
+            || variables(subject.module()),
+            false,
+            |x| perform(case, &*subject, Inputs::of(case, x)),
+        )
     })?;
     if !subject.draws() {
         check.that(generator.state() == before, || "the restored module drew random numbers".to_owned());
@@ -153,7 +163,9 @@ fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Ou
                     args.finish()?;
                     y
                 }
-                Value::String(action) if action == "call" => subject.call(&mut inputs, &mut Args::new(&case.call))?,
+                Value::String(action) if action == "call" => {
+                    subject.call(&mut inputs, &mut Args::new(&case.call))?
+                }
                 Value::String(action) => subject.act(action, &mut inputs)?,
                 other => return Err(problem(format!("action {other} is not understood"))),
             };
@@ -191,7 +203,8 @@ pub fn variables(module: &dyn Module) -> Outcome<Vec<(String, Variable)>> {
     }
 }
 
-fn compare_variables(check: &Check<'_>, found: &[(String, Variable)]) -> Outcome {
+/// Compares the variables with the list of the case.
+pub fn compare_variables(check: &Check<'_>, found: &[(String, Variable)]) -> Outcome {
     let expected = &check.case.variables;
     let paths = found.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>();
     check.equal("the list of variables", paths, expected.iter().map(|v| v.path.as_str()).collect());

@@ -23,7 +23,9 @@ pub const SUBJECTS: &[(&str, Build)] = &[
         })))
     }),
     ("MLP.reverse", |args| Ok(Box::new(there_and_back(args)?))),
-    ("Reshape.reversed", |args| Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))),
+    ("Reshape.reversed", |args| {
+        Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
+    }),
 ];
 
 /// The constructor's arguments of a module that is itself an argument.
@@ -61,8 +63,9 @@ impl Subject for Norm {
 
     fn call(&self, x: &mut Inputs, args: &mut Args) -> Outcome<Outputs> {
         let (x, scale, offset) = (x.next()?, x.keyword("scale"), x.keyword("offset"));
+        let Some(is_training) = args.get("is_training")? else { return one(self.0.forward(&x)) };
         let call = BatchNormCall {
-            is_training: args.need("is_training")?,
+            is_training,
             test_local_stats: args.or("test_local_stats", false)?,
             scale: scale.as_ref(),
             offset: offset.as_ref(),
@@ -147,7 +150,13 @@ fn there_and_back(args: &mut Args) -> Outcome<ThereAndBack> {
     let (activate_final, reverse_name) = (reverse.get("activate_final")?, reverse.get("name")?);
     reverse.finish()?;
     let fwd = layers::mlp(&mut inner(args, "mlp", "MLP")?)?;
-    Ok(ThereAndBack { scope: Scope::new("there_and_back"), fwd, rev: Once::new(), activate_final, reverse_name })
+    Ok(ThereAndBack {
+        scope: Scope::new("there_and_back"),
+        fwd,
+        rev: Once::new(),
+        activate_final,
+        reverse_name,
+    })
 }
 
 impl Subject for ThereAndBack {

@@ -30,14 +30,17 @@ impl PaddingSpec {
         match self {
             PaddingSpec::Name(name) if name == "SAME" => Ok(Padding::Same),
             PaddingSpec::Name(name) if name == "VALID" => Ok(Padding::Valid),
-            PaddingSpec::Explicit(pads) if pads.len() > 2 => Ok(Padding::Explicit(pads[1..pads.len() - 1].to_vec())),
+            PaddingSpec::Explicit(pads) if pads.len() > 2 => {
+                Ok(Padding::Explicit(pads[1..pads.len() - 1].to_vec()))
+            }
             _ => Err(problem("argument padding is not understood")),
         }
     }
 }
 
 fn options(args: &mut Args) -> Outcome<ConvOptions> {
-    let mut list = |name| -> Outcome<Vec<usize>> { Ok(args.or::<OneOrMany<usize>>(name, OneOrMany::One(1))?.list()) };
+    let mut list =
+        |name| -> Outcome<Vec<usize>> { Ok(args.or::<OneOrMany<usize>>(name, OneOrMany::One(1))?.list()) };
     let (stride, rate) = (list("strides")?, list("dilations")?);
     let padding = args.or("padding", PaddingSpec::Name("SAME".into()))?.padding()?;
     args.expect("data_format", "channels_last".to_owned())?;

@@ -20,7 +20,9 @@ pub const OPS: &[(&str, Op)] = &[
     ("square", |x, _| one(x[0].square())),
     ("rsqrt", |x, _| one(x[0].rsqrt())),
     ("subtract", |x, _| one(&x[0] - &x[1])),
-    ("clip_by_value", |x, args| one(x[0].clip_by_value(args.need("clip_value_min")?, args.need("clip_value_max")?))),
+    ("clip_by_value", |x, args| {
+        one(x[0].clip_by_value(args.need("clip_value_min")?, args.need("clip_value_max")?))
+    }),
     // Signs and steps.
     ("abs", |x, _| one(x[0].abs())),
     ("sign", |x, _| one(x[0].sign())),

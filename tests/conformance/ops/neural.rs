@@ -37,11 +37,21 @@ fn pool(args: &mut Args) -> Outcome<Pool> {
 fn fused_batch_norm(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
     let epsilon = args.or("epsilon", 1e-3)?;
     if !args.or("is_training", true)? {
-        let y = x[0].batch_normalization(&x[3].stop_gradient(), &x[4].stop_gradient(), Some(&x[1]), Some(&x[2]), epsilon);
+        let y = x[0].batch_normalization(
+            &x[3].stop_gradient(),
+            &x[4].stop_gradient(),
+            Some(&x[1]),
+            Some(&x[2]),
+            epsilon,
+        );
         return one(y);
     }
     let (y, mean, variance) = x[0].batch_norm(-1, &x[1], &x[2], epsilon)?;
     let count = (x[0].size() / mean.size()) as f64;
     let unbiased = (variance * (count / (count - 1.0)))?;
-    Ok(vec![("mean".into(), mean.stop_gradient()), ("variance".into(), unbiased.stop_gradient()), ("y".into(), y)])
+    Ok(vec![
+        ("mean".into(), mean.stop_gradient()),
+        ("variance".into(), unbiased.stop_gradient()),
+        ("y".into(), y),
+    ])
 }

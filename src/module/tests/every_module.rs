@@ -1,0 +1,243 @@
+//! What every module promises, run over one list of all modules.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::module::Node;
+use crate::module::fill::{Plan, tree};
+use crate::prelude::*;
+use crate::{Waiting, summary, with_threads};
+
+/// A module and a call that makes all its variables.
+trait Subject {
+    fn module(&self) -> &dyn Module;
+    fn call(&self) -> Result<Tensor>;
+    fn duplicate(&self) -> Box<dyn Subject>;
+}
+
+struct Of<M, C> {
+    module: M,
+    call: C,
+}
+
+impl<M: Module + 'static, C: Fn(&M) -> Result<Tensor> + Copy + 'static> Subject for Of<M, C> {
+    fn module(&self) -> &dyn Module {
+        &self.module
+    }
+
+    fn call(&self) -> Result<Tensor> {
+        (self.call)(&self.module)
+    }
+
+    fn duplicate(&self) -> Box<dyn Subject> {
+        Box::new(Of { module: self.module.duplicate().unwrap(), call: self.call })
+    }
+}
+
+type Make = Box<dyn Fn() -> Box<dyn Subject>>;
+
+fn subject<M: Module + 'static>(
+    make: impl Fn() -> M + 'static,
+    call: impl Fn(&M) -> Result<Tensor> + Copy + 'static,
+) -> Make {
+    Box::new(move || Box::new(Of { module: make(), call }))
+}
+
+/// Distinct numbers around 0.
+fn x(shape: &[usize]) -> Tensor {
+    let size = shape.iter().product::<usize>();
+    let numbers = (0..size).map(|i| (i as f32 * 0.7).sin()).collect();
+    Tensor::from_vec::<f32>(numbers, shape).unwrap()
+}
+
+/// A layer, called in training with an input of this shape.
+fn layer<M: Module + Forward + 'static>(make: impl Fn() -> M + 'static, shape: &'static [usize]) -> Make {
+    subject(make, |layer: &M| layer.forward_t(&x(shape), true))
+}
+
+fn every_module() -> Vec<Make> {
+    vec![
+        layer(|| Linear::new(3), &[2, 4]),
+        layer(|| Linear::new(3).with_bias(false), &[2, 5, 4]),
+        layer(|| Bias::new().b_init(init::RandomNormal::new(1.0)), &[2, 3]),
+        layer(|| Conv1D::new(3, 2), &[2, 6, 2]),
+        layer(|| Conv2D::new(3, 2).stride(2), &[2, 6, 5, 2]),
+        layer(|| Conv3D::new(3, 2), &[2, 3, 4, 3, 2]),
+        layer(|| BatchNorm::new(true, true), &[4, 3]),
+        layer(|| BatchNorm::new(false, false), &[2, 3, 3, 2]),
+        layer(|| Dropout::new(0.5), &[4, 8]),
+        layer(Flatten::new, &[2, 3, 4]),
+        layer(|| Reshape::new([-1, 2]), &[2, 3, 4]),
+        layer(|| MLP::new([5, 3]).dropout_rate(0.3), &[2, 4]),
+        layer(
+            || {
+                Sequential::new()
+                    .push(Conv2D::new(2, 3))
+                    .push(Tensor::relu)
+                    .push(Flatten::new())
+                    .push(MLP::new([3]))
+            },
+            &[2, 4, 4, 1],
+        ),
+        subject(
+            || ExponentialMovingAverage::new(0.9),
+            |average| {
+                average.update(&x(&[2]))?;
+                average.value()
+            },
+        ),
+        subject(|| crate::Deferred::new(|| Linear::new(3)), |deferred| deferred.forward(&x(&[2, 4]))),
+    ]
+}
+
+fn bits(tensor: &Tensor) -> Vec<u64> {
+    tensor.cast(DType::F64).unwrap().to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+fn bits_of_all(module: &dyn Module) -> Vec<(String, Vec<u64>)> {
+    module.named_variables().unwrap().into_iter().map(|(path, v)| (path, bits(&v.value()))).collect()
+}
+
+fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
+    random::with(&Generator::seed(seed), f)
+}
+
+/// A module of the library that is missing above fails here: the list is compared with the source.
+#[test]
+fn the_list_is_complete() {
+    let mut declared = BTreeSet::new();
+    for folder in ["nn", "nets", "metrics", "recurrent"] {
+        let Ok(files) = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder))
+        else {
+            continue;
+        };
+        for file in files {
+            let source = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for (_, after) in source.match_indices("#[derive(Module)]").map(|(at, _)| source.split_at(at)) {
+                let name = after.split_once("pub struct ").unwrap().1;
+                declared.insert(name.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned());
+            }
+        }
+    }
+    // One struct stands for the convolutions of all ranks.
+    let name = |kind: &str| match kind {
+        "Conv1D" | "Conv2D" | "Conv3D" => "ConvND".to_owned(),
+        kind => kind.to_owned(),
+    };
+    let listed: BTreeSet<String> = every_module().iter().map(|make| name(make().module().kind())).collect();
+    let missing: Vec<_> = declared.difference(&listed).collect();
+    assert!(declared.contains("Linear") && missing.is_empty(), "missing in the list: {missing:?}");
+}
+
+#[test]
+fn values_given_before_the_first_call_are_taken_and_nothing_is_drawn_for_them() {
+    for make in every_module() {
+        let source = make();
+        seeded(1, || source.call()).unwrap();
+        // Values that no initialiser gives, of the right shapes.
+        let values: Vec<(String, Tensor)> = source
+            .module()
+            .named_variables()
+            .unwrap()
+            .into_iter()
+            .map(|(path, v)| {
+                let value = Tensor::full(v.shape().clone(), 2.0 + path.len() as f64, v.dtype()).unwrap();
+                (path, value)
+            })
+            .collect();
+        let restored = make();
+        let kind = restored.module().kind();
+        let waiting = values.iter().map(|(path, value)| (path.clone(), Waiting::Value(value.clone())));
+        let plan = Plan::new(Node::Module(restored.module()), tree("restore", waiting).unwrap());
+        assert!(plan.unused.is_empty(), "{kind}: {:?}", plan.unused);
+        plan.apply("restore").unwrap();
+
+        // What the call draws itself, it draws alike from a module that has all its variables.
+        let settled = source.duplicate();
+        for ((_, value), (_, variable)) in values.iter().zip(settled.module().named_variables().unwrap()) {
+            variable.assign(value).unwrap();
+        }
+        let (a, b) = (Generator::seed(7), Generator::seed(7));
+        let from_restored = random::with(&a, || restored.call()).unwrap();
+        let from_settled = random::with(&b, || settled.call()).unwrap();
+        assert_eq!(a.state(), b.state(), "{kind} drew for a variable that was restored");
+        assert_eq!(bits(&from_restored), bits(&from_settled), "{kind}");
+        assert_eq!(bits_of_all(restored.module()), bits_of_all(settled.module()), "{kind}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
+    for make in every_module() {
+        let run = |threads| {
+            let subject = make();
+            let y = with_threads(threads, || seeded(3, || subject.call())).unwrap();
+            (bits(&y), bits_of_all(subject.module()))
+        };
+        assert_eq!(run(1), run(2), "{}", make().module().kind());
+    }
+}
+
+#[test]
+fn a_copy_computes_the_same_and_shares_nothing() {
+    for make in every_module() {
+        let original = make();
+        seeded(3, || original.call()).unwrap();
+        let before = bits_of_all(original.module());
+        let copy = original.duplicate();
+        let kind = original.module().kind();
+        assert_eq!(format!("{:?}", copy.module()), format!("{:?}", original.module()));
+        assert_eq!(bits_of_all(copy.module()), before, "{kind}");
+        let y = seeded(4, || copy.call()).unwrap();
+        assert_eq!(bits_of_all(original.module()), before, "{kind}");
+        assert_eq!(bits(&seeded(4, || original.call()).unwrap()), bits(&y), "{kind}");
+    }
+}
+
+#[test]
+fn names_begin_with_the_scope_and_variables_are_made_once() {
+    for make in every_module() {
+        let subject = make();
+        subject.call().unwrap();
+        let ids =
+            || subject.module().named_variables().unwrap().iter().map(|(_, v)| v.id()).collect::<Vec<_>>();
+        let first = ids();
+        subject.call().unwrap();
+        assert_eq!(ids(), first, "{}", subject.module().kind());
+        let inside = subject.module().scope().path() + "/";
+        let passed_in = ["sequential/", "deferred/"].contains(&inside.as_str());
+        for (_, variable) in subject.module().named_variables().unwrap() {
+            assert!(passed_in || variable.name().starts_with(&inside), "{} in {inside}", variable.name());
+        }
+    }
+}
+
+#[test]
+fn the_printed_form_begins_with_the_type_and_tables_can_be_made() {
+    for make in every_module() {
+        let subject = make();
+        let kind = subject.module().kind();
+        assert!(format!("{:?}", subject.module()).starts_with(&format!("{kind}(")), "{:?}", subject.module());
+    }
+    // 28 * 28 outputs of 9 products for each of 32 channels; then of 9 * 32; then 25,088 products for each of 10.
+    let cnn = Sequential::new()
+        .push(Conv2D::new(32, 3))
+        .push(Tensor::relu)
+        .push(Conv2D::new(32, 3))
+        .push(Tensor::relu)
+        .push(Flatten::new())
+        .push(Linear::new(10));
+    let expected = "\
+| Module     | Type       | Output               | Parameters   | Multiply-adds   | Bytes     |
+|------------+------------+----------------------+--------------+-----------------+-----------|
+| sequential | Sequential | f32[None,10]         | 0            | 0               | 0         |
+| _layers/0  | Conv2D     | f32[None,28,28,32]   | 320          | 225,792         | 1,280     |
+| _layers/2  | Conv2D     | f32[None,28,28,32]   | 9,248        | 7,225,344       | 36,992    |
+| _layers/4  | Flatten    | f32[None,25088]      | 0            | 0               | 0         |
+| _layers/5  | Linear     | f32[None,10]         | 250,890      | 250,880         | 1,003,560 |
+| total      |            | f32[None,10]         | 260,458      | 7,702,016       | 1,041,832 |
+260,458 of 260,458 parameters are trained";
+    let printed = summary(&cnn, [None, Some(28), Some(28), Some(1)]).unwrap().to_string();
+    let squeeze = |text: &str| text.replace('-', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(squeeze(&printed), squeeze(expected), "{printed}");
+}
