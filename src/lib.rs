@@ -1,4 +1,4 @@
-//! Eager neural networks on `ndarray`.
+#![doc = include_str!("../README.md")]
 
 // The derives write `::couplet::`, in this crate as in any other.
 extern crate self as couplet;

@@ -46,6 +46,7 @@ pub use visit_std::Key;
 pub use waiting::{Waiting, Waits};
 
 use crate::error::{Error, Result};
+use crate::ops::Gradient;
 use crate::scope::{Scope, type_name};
 use crate::variable::Variable;
 
@@ -160,6 +161,30 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
     fn path_of(&self, variable: &Variable) -> Option<String> {
         let named = paths::named_variables(self.as_module()).ok()?;
         named.into_iter().find(|(_, candidate)| candidate.id() == variable.id()).map(|(path, _)| path)
+    }
+
+    /// Paths of the parameters that got no gradient: those whose entry in `gradients` is `None`, in their order. One that
+    /// does not lie below this module is listed by its name.
+    ///
+    /// ```
+    /// use couplet::prelude::*;
+    /// let net = Sequential::new().push(Linear::new(2)).push(Linear::new(1));
+    /// let x = Tensor::ones([3, 4], DType::F32)?;
+    /// net.forward(&x)?;
+    /// let params = net.trainable_variables()?;
+    /// let tape = GradientTape::new();
+    /// let loss = net.layers()[0].forward(&x)?.mean()?; // forgets the second layer
+    /// let grads = tape.gradient(&loss, &params)?;
+    /// assert_eq!(net.without_gradient(&params, &grads), ["_layers/1/b", "_layers/1/w"]);
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
+    fn without_gradient(&self, parameters: &[Variable], gradients: &[Option<Gradient>]) -> Vec<String> {
+        let named = paths::named_variables(self.as_module()).unwrap_or_default();
+        let path = |v: &Variable| {
+            let found = named.iter().find(|(_, candidate)| candidate.id() == v.id());
+            found.map_or_else(|| v.name().to_owned(), |(path, _)| path.clone())
+        };
+        parameters.iter().zip(gradients).filter(|(_, g)| g.is_none()).map(|(v, _)| path(v)).collect()
     }
 
     /// Freezes the variables below a path, as `encoder` or `_layers/0/w`: no optimiser changes them until they are

@@ -90,6 +90,12 @@ pub(crate) fn channel_gradients<T: Normal>(
     let channels = mean.len();
     assert!(x.len() == dy.len() && x.len() == dx.len(), "a gradient has the shape of its tensor");
     assert!([inverse, scale, dscale, doffset].iter().all(|of| of.len() == channels), "one number a channel");
+    if x.is_empty() {
+        // Sums over nothing, although the variance of nothing is NaN.
+        dscale.fill(T::narrow(0.0));
+        doffset.fill(T::narrow(0.0));
+        return;
+    }
     let pieces = Pieces::new(x.len(), channels);
     with_scratch(3 * channels, |numbers: &mut [T]| {
         let (factor, rest) = numbers.split_at_mut(channels);
