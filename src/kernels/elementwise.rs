@@ -183,16 +183,13 @@ pub(super) unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) 
     unsafe { std::slice::from_raw_parts_mut(y.get().add(start), len) }
 }
 
-// In the loops below `f` is copied first: the compiler then knows that writing to `y` does not change what `f` holds.
+// The loops below own `f`: the compiler then knows that writing to `y` does not change what `f` holds.
 
 #[inline(never)]
 fn map_run<T: Copy, U>(x: &[T], y: &mut [U], f: impl Fn(T) -> U + Copy) {
     vectorized(
         #[inline(always)]
-        || {
-            let f = f;
-            y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
-        },
+        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
     );
 }
 
@@ -200,10 +197,7 @@ fn map_run<T: Copy, U>(x: &[T], y: &mut [U], f: impl Fn(T) -> U + Copy) {
 fn map_inplace_run<T: Copy>(y: &mut [T], f: impl Fn(T) -> T + Copy) {
     vectorized(
         #[inline(always)]
-        || {
-            let f = f;
-            y.iter_mut().for_each(|y| *y = f(*y));
-        },
+        move || y.iter_mut().for_each(|y| *y = f(*y)),
     );
 }
 
@@ -211,10 +205,7 @@ fn map_inplace_run<T: Copy>(y: &mut [T], f: impl Fn(T) -> T + Copy) {
 fn zip_run<T: Copy, U: Copy, V>(a: &[T], b: &[U], y: &mut [V], f: impl Fn(T, U) -> V + Copy) {
     vectorized(
         #[inline(always)]
-        || {
-            let f = f;
-            y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b));
-        },
+        move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
     );
 }
 
@@ -222,10 +213,7 @@ fn zip_run<T: Copy, U: Copy, V>(a: &[T], b: &[U], y: &mut [V], f: impl Fn(T, U) 
 fn zip_inplace_run<T: Copy, U: Copy>(y: &mut [T], b: &[U], f: impl Fn(T, U) -> T + Copy) {
     vectorized(
         #[inline(always)]
-        || {
-            let f = f;
-            y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b));
-        },
+        move || y.iter_mut().zip(b).for_each(|(y, &b)| *y = f(*y, b)),
     );
 }
 
@@ -239,10 +227,7 @@ fn zip3_run<T: Copy, U: Copy, V: Copy, W>(
 ) {
     vectorized(
         #[inline(always)]
-        || {
-            let f = f;
-            y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c));
-        },
+        move || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
     );
 }
 
@@ -253,6 +238,7 @@ mod tests {
     use super::*;
 
     /// Views of one shape: each test layout beside the dense one and, of rank 2 and 3, a row and a column broadcast.
+    #[expect(clippy::type_complexity, reason = "a list of test cases")]
     fn pairs() -> Vec<(usize, Vec<usize>, Vec<isize>, Vec<isize>)> {
         let mut pairs = Vec::new();
         for (offset, shape, strides) in layouts() {

@@ -255,7 +255,7 @@ fn log_sums<T: Math + Number<Wide = f64>, R>(
 fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - a) - b),
+        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - a) - b),
     );
 }
 
@@ -264,7 +264,7 @@ fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
 fn exp<T: Math>(y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = y.exp_()),
+        move || y.iter_mut().for_each(|y| *y = y.exp_()),
     );
 }
 
@@ -273,7 +273,7 @@ fn exp<T: Math>(y: &mut [T]) {
 fn scale<T: Math>(y: &mut [T], a: T) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = *y * a),
+        move || y.iter_mut().for_each(|y| *y = *y * a),
     );
 }
 
@@ -282,7 +282,7 @@ fn scale<T: Math>(y: &mut [T], a: T) {
 fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((x - max) - log_sum).exp_() * a),
+        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((x - max) - log_sum).exp_() * a),
     );
 }
 
@@ -291,7 +291,7 @@ fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: 
 fn combine<T: Math>(a: &[T], b: &[T], y: &mut [T], f: impl Fn(T, T) -> T) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+        move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
     );
 }
 

@@ -162,15 +162,14 @@ fn update<T: Math, const N: usize>(
     });
 }
 
-/// `slots = f(slots, u)` on this thread; all have one length.
+/// `slots = f(slots, u)` on this thread; all have one length. The loop owns `f`: the compiler then knows that writing to
+/// the slots does not change what `f` holds.
 #[inline(never)]
 fn run<T: Math, const N: usize>(slots: [&mut [T]; N], u: &[T], f: impl Fn([T; N], T) -> [T; N] + Copy) {
     let slots = slots.map(|slot| slot.as_mut_ptr());
     vectorized(
         #[inline(always)]
-        || {
-            // Copies, which the compiler knows not to change in the loop.
-            let (slots, f) = (slots, f);
+        move || {
             for (i, &u) in u.iter().enumerate() {
                 // SAFETY: the slots are as long as `u`.
                 unsafe {
