@@ -78,14 +78,14 @@ impl<F: Fn([*const u8; N], *mut u8, usize) + Sync, const N: usize> Loop<F, N> {
 /// The loop of `y = f(x)`. Closures given to this module should be `#[inline(always)]` functions or short, so that
 /// their loops vectorise.
 pub(crate) fn single<T: Item, U: Item>(
-    f: impl Fn(T) -> U + Sync,
+    f: impl Fn(T) -> U + Sync + Copy,
 ) -> Loop<impl Fn([*const u8; 1], *mut u8, usize) + Sync, 1> {
     let run = move |[x]: [*const u8; 1], y: *mut u8, len: usize| {
         // SAFETY: `write` and `overwrite` alone call loops, and keep their promise.
         let (x, y) = unsafe { (slice::<T>(x, len), slice_mut::<U>(y, len)) };
         vectorized(
             #[inline(always)]
-            || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
+            move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
         );
     };
     Loop { run, inputs: [TypeId::of::<T>()], output: TypeId::of::<U>() }
@@ -95,9 +95,9 @@ pub(crate) fn single<T: Item, U: Item>(
 ///
 /// For a fast `f` that does not cover every `x`: it is computed, in vectors, for all, and replaced where need be.
 pub(crate) fn single_where<T: Item, U: Item>(
-    holds: impl Fn(T) -> bool + Sync,
-    f: impl Fn(T) -> U + Sync,
-    otherwise: impl Fn(T) -> U + Sync,
+    holds: impl Fn(T) -> bool + Sync + Copy,
+    f: impl Fn(T) -> U + Sync + Copy,
+    otherwise: impl Fn(T) -> U + Sync + Copy,
 ) -> Loop<impl Fn([*const u8; 1], *mut u8, usize) + Sync, 1> {
     let fast = single(f);
     let run = move |[x]: [*const u8; 1], y: *mut u8, len: usize| {
@@ -106,7 +106,7 @@ pub(crate) fn single_where<T: Item, U: Item>(
         let (x, y) = unsafe { (slice::<T>(x, len), slice_mut::<U>(y, len)) };
         let all_hold = vectorized(
             #[inline(always)]
-            || x.iter().fold(true, |all, &x| all & holds(x)),
+            move || x.iter().fold(true, |all, &x| all & holds(x)),
         );
         if !all_hold {
             for (y, &x) in y.iter_mut().zip(x).filter(|(_, x)| !holds(**x)) {
@@ -119,14 +119,14 @@ pub(crate) fn single_where<T: Item, U: Item>(
 
 /// The loop of `y = f(a, b)`.
 pub(crate) fn pair<T: Item, U: Item, V: Item>(
-    f: impl Fn(T, U) -> V + Sync,
+    f: impl Fn(T, U) -> V + Sync + Copy,
 ) -> Loop<impl Fn([*const u8; 2], *mut u8, usize) + Sync, 2> {
     let run = move |[a, b]: [*const u8; 2], y: *mut u8, len: usize| {
         // SAFETY: as in `single`.
         let (a, b, y) = unsafe { (slice::<T>(a, len), slice::<U>(b, len), slice_mut::<V>(y, len)) };
         vectorized(
             #[inline(always)]
-            || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+            move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
         );
     };
     Loop { run, inputs: [TypeId::of::<T>(), TypeId::of::<U>()], output: TypeId::of::<V>() }
@@ -134,7 +134,7 @@ pub(crate) fn pair<T: Item, U: Item, V: Item>(
 
 /// The loop of `y = f(a, b, c)`.
 pub(crate) fn triple<T: Item, U: Item, V: Item, W: Item>(
-    f: impl Fn(T, U, V) -> W + Sync,
+    f: impl Fn(T, U, V) -> W + Sync + Copy,
 ) -> Loop<impl Fn([*const u8; 3], *mut u8, usize) + Sync, 3> {
     let run = move |[a, b, c]: [*const u8; 3], y: *mut u8, len: usize| {
         // SAFETY: as in `single`.
@@ -143,7 +143,7 @@ pub(crate) fn triple<T: Item, U: Item, V: Item, W: Item>(
         let y = unsafe { slice_mut::<W>(y, len) };
         vectorized(
             #[inline(always)]
-            || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
+            move || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
         );
     };
     let inputs = [TypeId::of::<T>(), TypeId::of::<U>(), TypeId::of::<V>()];
@@ -237,7 +237,7 @@ pub(crate) fn overwrite_pair(body: AnyLoop<'_, 2>, place: usize, other: Elements
 struct Stage([MaybeUninit<u8>; STAGE]);
 
 /// `y = f(x)`; `y` is row-major in the shape of `x`.
-pub(crate) fn map<T: Item, U: Item>(x: View<T>, y: &mut [U], f: impl Fn(T) -> U + Sync) {
+pub(crate) fn map<T: Item, U: Item>(x: View<T>, y: &mut [U], f: impl Fn(T) -> U + Sync + Copy) {
     write(single(f).any(), [Elements::of(x)], Output::of(y));
 }
 
@@ -245,16 +245,16 @@ pub(crate) fn map<T: Item, U: Item>(x: View<T>, y: &mut [U], f: impl Fn(T) -> U 
 pub(crate) fn map_where<T: Item, U: Item>(
     x: View<T>,
     y: &mut [U],
-    holds: impl Fn(T) -> bool + Sync,
-    f: impl Fn(T) -> U + Sync,
-    otherwise: impl Fn(T) -> U + Sync,
+    holds: impl Fn(T) -> bool + Sync + Copy,
+    f: impl Fn(T) -> U + Sync + Copy,
+    otherwise: impl Fn(T) -> U + Sync + Copy,
 ) {
     write(single_where(holds, f, otherwise).any(), [Elements::of(x)], Output::of(y));
 }
 
 /// `y = f(y)`.
 #[cfg(test)]
-pub(crate) fn map_inplace<T: Item>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
+pub(crate) fn map_inplace<T: Item>(y: &mut [T], f: impl Fn(T) -> T + Sync + Copy) {
     overwrite_single(single(f).any(), Output::of(y));
 }
 
@@ -263,13 +263,13 @@ pub(crate) fn zip<T: Item, U: Item, V: Item>(
     a: View<T>,
     b: View<U>,
     y: &mut [V],
-    f: impl Fn(T, U) -> V + Sync,
+    f: impl Fn(T, U) -> V + Sync + Copy,
 ) {
     write(pair(f).any(), [Elements::of(a), Elements::of(b)], Output::of(y));
 }
 
 /// `y = f(y, b)`; `y` is row-major in the shape of `b`.
-pub(crate) fn zip_inplace<T: Item, U: Item>(y: &mut [T], b: View<U>, f: impl Fn(T, U) -> T + Sync) {
+pub(crate) fn zip_inplace<T: Item, U: Item>(y: &mut [T], b: View<U>, f: impl Fn(T, U) -> T + Sync + Copy) {
     overwrite_pair(pair(f).any(), 0, Elements::of(b), Output::of(y));
 }
 
@@ -279,7 +279,7 @@ pub(crate) fn zip3<T: Item, U: Item, V: Item, W: Item>(
     b: View<U>,
     c: View<V>,
     y: &mut [W],
-    f: impl Fn(T, U, V) -> W + Sync,
+    f: impl Fn(T, U, V) -> W + Sync + Copy,
 ) {
     write(triple(f).any(), [Elements::of(a), Elements::of(b), Elements::of(c)], Output::of(y));
 }

@@ -254,7 +254,7 @@ fn log_sums<T: Math + Number<Wide = f64>, R>(
 fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - a) - b),
+        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - a) - b),
     );
 }
 
@@ -263,7 +263,7 @@ fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
 fn exp<T: Math>(y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = y.exp_()),
+        move || y.iter_mut().for_each(|y| *y = y.exp_()),
     );
 }
 
@@ -272,7 +272,7 @@ fn exp<T: Math>(y: &mut [T]) {
 fn scale<T: Math>(y: &mut [T], a: T) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = *y * a),
+        move || y.iter_mut().for_each(|y| *y = *y * a),
     );
 }
 
@@ -281,7 +281,7 @@ fn scale<T: Math>(y: &mut [T], a: T) {
 fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((x - max) - log_sum).exp_() * a),
+        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((x - max) - log_sum).exp_() * a),
     );
 }
 
@@ -290,7 +290,7 @@ fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: 
 fn combine<T: Math>(a: &[T], b: &[T], y: &mut [T], f: impl Fn(T, T) -> T) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+        move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
     );
 }
 

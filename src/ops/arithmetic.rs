@@ -142,7 +142,7 @@ pub(crate) fn same_dtype(op: &'static str, a: &Tensor, b: &Tensor) -> Result<DTy
 }
 
 /// `f` of each pair of elements, broadcast, written into an input's memory where nobody else holds it.
-pub(crate) fn zip<T: Element>(op: &'static str, a: Tensor, b: Tensor, f: impl Fn(T, T) -> T + Sync) -> Result<Tensor> {
+pub(crate) fn zip<T: Element>(op: &'static str, a: Tensor, b: Tensor, f: impl Fn(T, T) -> T + Sync + Copy) -> Result<Tensor> {
     zip_any(op, T::DTYPE, a, b, elementwise::pair(f).any())
 }
 
@@ -353,7 +353,7 @@ impl Listed for Negative {
 }
 
 /// `f` of each element, written into the input's memory where nobody else holds it.
-pub(crate) fn map<T: Element>(x: Tensor, f: impl Fn(T) -> T + Sync) -> Result<Tensor> {
+pub(crate) fn map<T: Element>(x: Tensor, f: impl Fn(T) -> T + Sync + Copy) -> Result<Tensor> {
     Ok(map_any(T::DTYPE, x, elementwise::single(f).any()))
 }
 

@@ -143,7 +143,7 @@ pub(super) fn with_tiles<T: Normal, R, const N: usize>(
     f: impl FnOnce([&[T]; N]) -> R,
 ) -> R {
     let channels = numbers[0].len();
-    let groups = if channels == 0 { 1 } else { WIDE / channels };
+    let groups = WIDE.checked_div(channels).unwrap_or(1);
     if groups <= 1 {
         return f(numbers);
     }

@@ -116,8 +116,7 @@ pub(crate) fn row_gradients<T: Normal>(
 fn standardise<T: Normal>(x: &[T], mean: T, inverse: T, scale: &[T], offset: &[T], y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || {
-            let (mean, inverse) = (mean, inverse);
+        move || {
             for ((y, &x), (&scale, &offset)) in y.iter_mut().zip(x).zip(scale.iter().zip(offset)) {
                 *y = ((x - mean) * inverse).mul_add(scale, offset);
             }
@@ -130,10 +129,7 @@ fn standardise<T: Normal>(x: &[T], mean: T, inverse: T, scale: &[T], offset: &[T
 fn center<T: Normal>(x: &[T], mean: T, inverse: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || {
-            let (mean, inverse) = (mean, inverse);
-            y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - mean) * inverse);
-        },
+        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - mean) * inverse),
     );
 }
 
@@ -188,8 +184,8 @@ fn weighted_lanes<T: Normal>(
 fn remove<T: Normal>(dy: &[T], scale: &[T], inverse: T, means: (T, T), h: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || {
-            let (inverse, (a, b)) = (inverse, means);
+        move || {
+            let (a, b) = means;
             for ((h, &dy), &scale) in h.iter_mut().zip(dy).zip(scale) {
                 *h = inverse * (dy * scale - a - *h * b);
             }
