@@ -78,8 +78,7 @@ impl Listed for Min {
 fn shared(r: &Reduction, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
     let (x, y) = (saved.input(0)?, saved.output()?.reshape(r.kept())?);
     let chosen = x.equal(&y)?.cast(dy.dtype())?;
-    let marked: Vec<isize> = (0..x.rank()).filter(|&a| r.reduced()[a]).map(|a| a as isize).collect();
-    let each = (dy.reshape(r.kept())? / chosen.sum_axes(marked, true)?)?;
+    let each = (dy.reshape(r.kept())? / chosen.sum_axes(r.axes(), true)?)?;
     chosen * each
 }
 
