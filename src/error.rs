@@ -1,7 +1,6 @@
 //! The one error type of the crate.
 
 use crate::dtype::DType;
-use crate::tensor::Shape;
 
 /// What every fallible call returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -13,28 +12,28 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// An argument's shape or rank does not fit.
-    #[error("{op}: {what} has shape {got}, expected {expected}")]
+    #[error("{op}: {what} has shape {got:?}, expected {expected}")]
     Shape {
         /// The op, layer or function that refused.
         op: &'static str,
         /// The argument, e.g. `x`.
         what: String,
         /// The shape that came.
-        got: Shape,
+        got: Vec<usize>,
         /// What would be right.
         expected: String,
     },
     /// Two shapes do not broadcast against each other.
     #[error(
-        "{op}: shapes {lhs} and {rhs} do not broadcast: counted from the last, two dims must be equal or one of them 1"
+        "{op}: shapes {lhs:?} and {rhs:?} do not broadcast: counted from the last, two dims must be equal or one of them 1"
     )]
     Broadcast {
         /// The op that refused.
         op: &'static str,
         /// Shape of the first input.
-        lhs: Shape,
+        lhs: Vec<usize>,
         /// Shape of the second input.
-        rhs: Shape,
+        rhs: Vec<usize>,
     },
     /// An argument's dtype does not fit.
     #[error("{op}: {what} has dtype {got}, expected {expected}")]
@@ -138,7 +137,7 @@ impl Error {
         got: &[usize],
         expected: impl Into<String>,
     ) -> Self {
-        Error::Shape { op, what: what.into(), got: Shape::from(got), expected: expected.into() }
+        Error::Shape { op, what: what.into(), got: got.to_vec(), expected: expected.into() }
     }
 
     pub(crate) fn dtype(

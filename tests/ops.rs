@@ -66,7 +66,11 @@ impl Layout {
         match self {
             Layout::Contiguous | Layout::Reversed => shape.to_vec(),
             Layout::Transposed => shape.iter().rev().copied().collect(),
-            Layout::Sliced => shape.iter().map(|d| 2 * d + 1).collect(),
+            // One axis is enough to leave gaps everywhere.
+            Layout::Sliced => {
+                let last = shape.len().wrapping_sub(1);
+                shape.iter().enumerate().map(|(i, &d)| if i == last { 2 * d + 1 } else { d }).collect()
+            }
             Layout::Broadcast => {
                 shape.iter().enumerate().map(|(i, &d)| if i == 0 { d.min(1) } else { d }).collect()
             }
@@ -78,7 +82,13 @@ impl Layout {
         match self {
             Layout::Contiguous => Ok(x.clone()),
             Layout::Transposed => x.transpose(&(0..x.rank() as isize).rev().collect::<Vec<_>>()),
-            Layout::Sliced => x.slice(&vec![Slice::from(1..).by(2); x.rank()]),
+            Layout::Sliced => {
+                let mut slices = vec![Slice::step(1); x.rank()];
+                if let Some(last) = slices.last_mut() {
+                    *last = Slice::from(1..).by(2);
+                }
+                x.slice(&slices)
+            }
             Layout::Reversed => x.slice(&vec![Slice::step(-1); x.rank()]),
             Layout::Broadcast => x.broadcast_to(shape),
         }
@@ -109,7 +119,6 @@ fn draw(input: &SampleInput, shape: &[usize], numbers: &mut Numbers) -> Tensor {
             let data: Vec<bool> = (0..size).map(|_| numbers.next() < 0.5).collect();
             Tensor::from_vec(data, shape).unwrap()
         }
-        other => panic!("the test must learn to draw {other:?}"),
     }
 }
 
@@ -190,13 +199,41 @@ fn every_op_has_a_name_of_its_own_a_sample_and_attributes_that_survive_encoding(
     assert_eq!(names.len(), count, "two ops share a name");
 }
 
+/// Checks the gradient of `f` along random directions that move all float inputs together: six evaluations, however many
+/// elements there are.
+fn check_along_directions(f: impl Fn(&[Tensor]) -> Result<Tensor>, inputs: &[Tensor]) -> Result<()> {
+    const DIRECTIONS: usize = 3;
+    let mut numbers = Numbers(99);
+    let mut direction =
+        |x: &Tensor| draw(&SampleInput::within(x.shape(), -1.0, 1.0), x.shape(), &mut numbers);
+    let directions: Vec<Vec<Tensor>> =
+        inputs.iter().map(|x| (0..DIRECTIONS).map(|_| direction(x)).collect()).collect();
+    let moved = |along: &[Tensor]| {
+        let moved = |(x, directions): (&Tensor, &Vec<Tensor>)| {
+            let mut x = x.clone();
+            if x.dtype().is_float() {
+                for (i, direction) in directions.iter().enumerate() {
+                    x = (x + (along[0].index(i as isize)? * direction))?;
+                }
+            }
+            Ok(x)
+        };
+        f(&inputs.iter().zip(&directions).map(moved).collect::<Result<Vec<_>>>()?)
+    };
+    check_gradients(moved, &[&Tensor::zeros([DIRECTIONS], DType::F64)?], 1e-6)
+}
+
 #[test]
 fn first_derivatives_match_finite_differences_on_every_layout() {
     for_each_case(|case, entry, sample, layout, inputs| {
         if has_float_output(entry, sample, layout, inputs) {
             let f = |x: &[Tensor]| joined(&run(entry, sample, layout, x)?);
-            let inputs: Vec<&Tensor> = inputs.iter().collect();
-            check_gradients(f, &inputs, 1e-6).unwrap_or_else(|e| panic!("{case}: {e}"));
+            let checked = if inputs.iter().map(Tensor::size).sum::<usize>() <= 150 {
+                check_gradients(f, &inputs.iter().collect::<Vec<_>>(), 1e-6)
+            } else {
+                check_along_directions(f, inputs)
+            };
+            checked.unwrap_or_else(|e| panic!("{case}: {e}"));
         }
     });
 }
@@ -206,14 +243,13 @@ fn second_derivatives_match_finite_differences_on_every_layout() {
     for_each_case(|case, entry, sample, layout, inputs| {
         if has_float_output(entry, sample, layout, inputs) {
             let f = |x: &[Tensor]| gradients(entry, sample, layout, x);
-            let inputs: Vec<&Tensor> = inputs.iter().collect();
-            check_gradients(f, &inputs, 1e-6).unwrap_or_else(|e| panic!("{case}: {e}"));
+            check_along_directions(f, inputs).unwrap_or_else(|e| panic!("{case}: {e}"));
         }
     });
 }
 
 #[test]
-fn every_layout_and_number_of_threads_gives_the_bits_of_a_contiguous_input_on_one_thread() {
+fn one_thread_and_two_give_the_same_bits_and_every_layout_the_numbers_of_a_contiguous_one() {
     let bits = |tensors: Vec<Tensor>| -> Vec<Vec<u64>> {
         let bits = |t: &Tensor| t.cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
         tensors.iter().map(|t| bits(t).into_iter().map(f64::to_bits).collect()).collect()
@@ -233,7 +269,19 @@ fn every_layout_and_number_of_threads_gives_the_bits_of_a_contiguous_input_on_on
             })
             .collect();
         let plain = run(entry, sample, Layout::Contiguous, &copies).unwrap();
-        assert_eq!(one, bits(plain), "{case} against contiguous");
+        // A sum may follow the layout, so here the last bits are free: 1e-14 of the largest number.
+        for (laid, plain) in one.iter().zip(bits(plain)) {
+            let numbers = |bits: &[u64]| bits.iter().map(|&b| f64::from_bits(b)).collect::<Vec<_>>();
+            let (laid, plain) = (numbers(laid), numbers(&plain));
+            let largest = plain.iter().fold(1.0, |m: f64, v| m.max(v.abs()));
+            let close = |(a, b): (&f64, &f64)| {
+                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-14 * largest
+            };
+            assert!(
+                laid.len() == plain.len() && laid.iter().zip(&plain).all(close),
+                "{case}: {laid:?}, {plain:?}"
+            );
+        }
         if has_float_output(entry, sample, layout, inputs) {
             let one = with_threads(1, || gradients(entry, sample, layout, inputs)).unwrap();
             let two = with_threads(2, || gradients(entry, sample, layout, inputs)).unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::ops::record::{self, Leaf, Recorder, Slot, UNTRACKED};
 use crate::ops::{Gradient, IndexedSlices, Mask};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::Tensor;
 
 use super::tape::SourceKey;
 

@@ -68,7 +68,7 @@ pub fn check_gradients(
             let difference = change / (above - below);
             let allowed = tolerance * 1f64.max(dx.abs()).max(difference.abs());
             // NaN fails too.
-            if !((dx - difference).abs() <= allowed) {
+            if (dx - difference).abs() > allowed || (dx - difference).is_nan() {
                 return Err(off(position, x, element, dx, difference));
             }
         }

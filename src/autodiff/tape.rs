@@ -200,7 +200,7 @@ impl GradientTape {
             return Err(Error::Shape {
                 op: "gradient",
                 what: "the target".into(),
-                got: target.shape().clone(),
+                got: target.shape().to_vec(),
                 expected: "one element: reduce it with sum() or mean(), or call gradient_with_seed".into(),
             });
         }

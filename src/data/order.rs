@@ -114,7 +114,7 @@ impl Walk {
         self.state.epoch = self.state.epoch.wrapping_add(1);
         self.state.row = 0;
         self.permutation = None;
-        let ends_pass = self.state.epoch % self.order.repeat as u64 == 0;
+        let ends_pass = self.state.epoch.is_multiple_of(self.order.repeat as u64);
         if ends_pass || self.order.batch_at(0).is_none() { None } else { self.next() }
     }
 

@@ -9,7 +9,7 @@ use crate::tensor::{Shape, Tensor};
 use super::{Initializer, Seed, expect_float};
 
 /// The standard deviation of a standard normal cut at two standard deviations.
-const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_78;
+const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_8;
 
 /// Random numbers of mean 0 and variance `scale / n`, where `n` counts inputs, outputs or both; float dtypes.
 ///

@@ -253,6 +253,7 @@ pub(crate) fn map_where<T: Item, U: Item>(
 }
 
 /// `y = f(y)`.
+#[cfg(test)]
 pub(crate) fn map_inplace<T: Item>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
     overwrite_single(single(f).any(), Output::of(y));
 }
@@ -284,6 +285,7 @@ pub(crate) fn zip3<T: Item, U: Item, V: Item, W: Item>(
 }
 
 /// `y = x`, whatever the layout of `x`.
+#[cfg(test)]
 pub(crate) fn copy<T: Item>(x: View<T>, y: &mut [T]) {
     copy_any(Elements::of(x), Output::of(y));
 }

@@ -3,7 +3,8 @@
 //! The words are those of Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a block of
 //! four words is a function of a key and a counter alone, so element `i` of a draw does not depend on who computes it.
 
-use super::parallel::for_each_chunk_mut;
+use super::parallel::{SendPtr, for_each};
+use super::simd::vectorized;
 
 /// Elements that one thread fills at a time.
 const CHUNK: usize = 16 << 10;
@@ -58,26 +59,47 @@ impl Blocks {
     }
 }
 
+/// Calls `write(first, words)` for runs of elements of `words` random words each: the words of element `first` and of the
+/// next ones, more than there are at the end. The one copy of the generator's loop, whatever is made of the words.
+fn for_each_run(blocks: Blocks, elements: usize, words: usize, write: &(dyn Fn(usize, &[u32]) + Sync)) {
+    for_each(elements.div_ceil(CHUNK), |chunk| {
+        let end = elements.min((chunk + 1) * CHUNK);
+        for first in (chunk * CHUNK..end).step_by(4 * LANES / words) {
+            let run = vectorized(
+                #[inline(always)]
+                || blocks.lanes::<LANES>((first * words / 4) as u64),
+            );
+            write(first, run.as_flattened());
+        }
+    });
+}
+
+/// Elements `first..` of `y`, up to `count` of them.
+///
+/// # Safety
+/// `y` holds `len` elements, `first` is below `len`, and nobody else uses that part during `'a`.
+unsafe fn part<'a, T>(y: &SendPtr<T>, len: usize, first: usize, count: usize) -> &'a mut [T] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(y.get().add(first), count.min(len - first)) }
+}
+
 /// `y[i] = f(word i)`, of 32 bits.
 pub(crate) fn fill_u32<T: Send>(blocks: Blocks, y: &mut [T], f: impl Fn(u32) -> T + Sync) {
-    for_each_chunk_mut(y, CHUNK, |i, y| {
-        let first = (i * CHUNK / 4) as u64;
-        for (j, y) in y.chunks_mut(4 * LANES).enumerate() {
-            let words = blocks.lanes::<LANES>(first + (j * LANES) as u64);
-            y.iter_mut().zip(words.as_flattened()).for_each(|(y, &word)| *y = f(word));
-        }
+    let (start, len) = (SendPtr(y.as_mut_ptr()), y.len());
+    for_each_run(blocks, len, 1, &|first, words| {
+        // SAFETY: runs are disjoint, start inside, and each comes once.
+        let y = unsafe { part(&start, len, first, words.len()) };
+        y.iter_mut().zip(words).for_each(|(y, &word)| *y = f(word));
     });
 }
 
 /// `y[i] = f(word i)`, of 64 bits: two neighbouring words, the lower half first.
 pub(crate) fn fill_u64<T: Send>(blocks: Blocks, y: &mut [T], f: impl Fn(u64) -> T + Sync) {
-    for_each_chunk_mut(y, CHUNK, |i, y| {
-        let first = (i * CHUNK / 2) as u64;
-        for (j, y) in y.chunks_mut(2 * LANES).enumerate() {
-            let words = blocks.lanes::<LANES>(first + (j * LANES) as u64);
-            let pairs = words.as_flattened().chunks_exact(2);
-            y.iter_mut().zip(pairs).for_each(|(y, pair)| *y = f(join(pair[0], pair[1])));
-        }
+    let (start, len) = (SendPtr(y.as_mut_ptr()), y.len());
+    for_each_run(blocks, len, 2, &|first, words| {
+        // SAFETY: as above.
+        let y = unsafe { part(&start, len, first, words.len() / 2) };
+        y.iter_mut().zip(words.chunks_exact(2)).for_each(|(y, pair)| *y = f(join(pair[0], pair[1])));
     });
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn softmax<T: Math + Number<Wide = f64>>(x: &[T], n: usize, y: &mut [
     let y = SendPtr(y.as_mut_ptr());
     blocks_of_rows(x.len(), n, |start, len| {
         // SAFETY: the blocks partition `x`, and so `y`.
-        let (x, y) = (&x[start..start + len], unsafe { slice_mut(&y, start, len) });
+        let (x, y) = (&x[start..start + len], unsafe { y.part(start, len) });
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             subtract(x, max_of(x), T::zero(), y);
         }
@@ -37,7 +37,7 @@ pub(crate) fn log_softmax<T: Math + Number<Wide = f64>>(x: &[T], n: usize, y: &m
     let y = SendPtr(y.as_mut_ptr());
     blocks_of_rows(x.len(), n, |start, len| {
         // SAFETY: the blocks partition `x`, and so `y`.
-        let (x, y) = (&x[start..start + len], unsafe { slice_mut(&y, start, len) });
+        let (x, y) = (&x[start..start + len], unsafe { y.part(start, len) });
         let rows = x.chunks_exact(n).zip(y.chunks_exact_mut(n));
         log_sums(x, n, rows, |(x, y), m, s| subtract(x, m, s, y));
     });
@@ -50,7 +50,7 @@ pub(crate) fn softmax_gradient<T: Math + Number<Wide = f64>>(y: &[T], dy: &[T], 
     blocks_of_rows(y.len(), n, |start, len| {
         let (y, dy) = (&y[start..start + len], &dy[start..start + len]);
         // SAFETY: the blocks partition `y`, and so `dx`.
-        let dx = unsafe { slice_mut(&dx, start, len) };
+        let dx = unsafe { dx.part(start, len) };
         for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             combine(y, dy, dx, |y, dy| y * dy);
             let sum = T::narrow(sum_of(dx));
@@ -66,7 +66,7 @@ pub(crate) fn log_softmax_gradient<T: Math + Number<Wide = f64>>(y: &[T], dy: &[
     blocks_of_rows(y.len(), n, |start, len| {
         let (y, dy) = (&y[start..start + len], &dy[start..start + len]);
         // SAFETY: the blocks partition `y`, and so `dx`.
-        let dx = unsafe { slice_mut(&dx, start, len) };
+        let dx = unsafe { dx.part(start, len) };
         for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             let sum = T::narrow(sum_of(dy));
             combine(y, dy, dx, |y, dy| dy - y.exp_() * sum);
@@ -106,7 +106,7 @@ pub(crate) fn sparse<T: Math + Number<Wide = f64>>(
         let x = &x[start..start + len];
         let (start, len) = (start / n, len / n);
         // SAFETY: the blocks partition the rows.
-        let (loss, saved) = unsafe { (slice_mut(&loss, start, len), slice_mut(&saved, start, len)) };
+        let (loss, saved) = unsafe { (loss.part(start, len), saved.part(start, len)) };
         let rows = x.chunks_exact(n).zip(&labels[start..]).zip(loss.iter_mut().zip(saved));
         log_sums(x, n, rows, |((x, label), (loss, saved)), max, log_sum| {
             *loss = log_sum - (x[*label as usize] - max);
@@ -131,7 +131,7 @@ pub(crate) fn sparse_gradient<T: Math>(
     let dx = SendPtr(dx.as_mut_ptr());
     blocks_of_rows(x.len(), n, |start, len| {
         // SAFETY: the blocks partition `x`, and so `dx`.
-        let dx = unsafe { slice_mut(&dx, start, len) };
+        let dx = unsafe { dx.part(start, len) };
         let rows = start / n..(start + len) / n;
         for ((row, x), dx) in rows.zip(x[start..].chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
             probabilities(x, saved[row], dloss[row], dx);
@@ -159,7 +159,7 @@ pub(crate) fn dense<T: Math + Number<Wide = f64>>(
         let (x, t) = (&x[start..start + len], &t[start..start + len]);
         let (start, len) = (start / n, len / n);
         // SAFETY: the blocks partition the rows.
-        let (loss, saved) = unsafe { (slice_mut(&loss, start, len), slice_mut(&saved, start, len)) };
+        let (loss, saved) = unsafe { (loss.part(start, len), saved.part(start, len)) };
         let rows = x.chunks_exact(n).zip(t.chunks_exact(n)).zip(loss.iter_mut().zip(saved));
         log_sums(x, n, rows, |((x, t), (loss, saved)), max, log_sum| {
             let mut sum = 0.0;
@@ -190,7 +190,7 @@ pub(crate) fn dense_gradient<T: Math + Number<Wide = f64>>(
     let dx = SendPtr(dx.as_mut_ptr());
     blocks_of_rows(x.len(), n, |start, len| {
         // SAFETY: the blocks partition `x`, and so `dx`.
-        let dx = unsafe { slice_mut(&dx, start, len) };
+        let dx = unsafe { dx.part(start, len) };
         let rows = (start / n..).zip(x[start..].chunks_exact(n)).zip(t[start..].chunks_exact(n));
         for (((row, x), t), dx) in rows.zip(dx.chunks_exact_mut(n)) {
             let (LogSum { max, log_sum }, dloss) = (saved[row], dloss[row]);
@@ -247,13 +247,6 @@ fn log_sums<T: Math + Number<Wide = f64>, R>(
         }
         f(row, m, T::narrow(sum.ln()));
     }
-}
-
-/// # Safety
-/// `start..start + len` lies inside `y`, and nobody else uses that part during `'a`.
-unsafe fn slice_mut<'a, T>(y: &SendPtr<T>, start: usize, len: usize) -> &'a mut [T] {
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(y.get().add(start), len) }
 }
 
 /// `y = (x - a) - b`.

@@ -80,7 +80,7 @@ fn reshape(op: &'static str, x: &Tensor, output_shape: &[isize], preserve_dims: 
     }
     let size: usize = rest.iter().product();
     let known: usize = output_shape.iter().filter(|&&d| d >= 0).fold(1, |n, &d| n.saturating_mul(d as usize));
-    let inferred = if known == 0 { 0 } else { size / known };
+    let inferred = size.checked_div(known).unwrap_or(0);
     let total = if unknown == 1 { known.saturating_mul(inferred) } else { known };
     if total != size {
         let expected = format!("{size} elements after the first {preserve_dims} dims, as the input of shape {} has", x.shape());

@@ -60,67 +60,77 @@ macro_rules! integer_number {
 integer_number!(i8 i16 i32 i64 u8 u16 u32 u64);
 
 /// Runs the body with `$T` bound to the Rust type of a numeric dtype; bool is an error.
+///
+/// With a list of tensors, only `f32`, `f64`, `i32`, `i64` and `u64` have code of their own: the tensors of other types are
+/// widened first, and the resulting tensor is narrowed again (floats are rounded once, integers wrap around).
 macro_rules! for_number {
+    ($op:expr, $dtype:expr, [$($x:ident),*], $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::dtype::DType::F32 => { type $T = f32; $body }
+            $crate::dtype::DType::F64 => { type $T = f64; $body }
+            $crate::dtype::DType::I32 => { type $T = i32; $body }
+            $crate::dtype::DType::I64 => { type $T = i64; $body }
+            $crate::dtype::DType::U64 => { type $T = u64; $body }
+            $crate::dtype::DType::Bool => {
+                Err($crate::error::Error::dtype($op, "the input", $crate::dtype::DType::Bool, "a number dtype"))
+            }
+            dtype if dtype.is_float() => {
+                $(let $x = $x.converted($crate::dtype::DType::F32)?;)*
+                let y: $crate::error::Result<Tensor> = { type $T = f32; $body };
+                y?.converted(dtype)
+            }
+            dtype => {
+                $(let $x = $x.converted($crate::dtype::DType::I64)?;)*
+                let y: $crate::error::Result<Tensor> = { type $T = i64; $body };
+                y?.wrapped(dtype)
+            }
+        }
+    };
     ($op:expr, $dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            $crate::dtype::DType::F32 => {
-                type $T = f32;
-                $body
+            $crate::dtype::DType::F32 => { type $T = f32; $body }
+            $crate::dtype::DType::F64 => { type $T = f64; $body }
+            $crate::dtype::DType::F16 => { type $T = half::f16; $body }
+            $crate::dtype::DType::BF16 => { type $T = half::bf16; $body }
+            $crate::dtype::DType::I8 => { type $T = i8; $body }
+            $crate::dtype::DType::I16 => { type $T = i16; $body }
+            $crate::dtype::DType::I32 => { type $T = i32; $body }
+            $crate::dtype::DType::I64 => { type $T = i64; $body }
+            $crate::dtype::DType::U8 => { type $T = u8; $body }
+            $crate::dtype::DType::U16 => { type $T = u16; $body }
+            $crate::dtype::DType::U32 => { type $T = u32; $body }
+            $crate::dtype::DType::U64 => { type $T = u64; $body }
+            $crate::dtype::DType::Bool => {
+                Err($crate::error::Error::dtype($op, "the input", $crate::dtype::DType::Bool, "a number dtype"))
             }
-            $crate::dtype::DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            $crate::dtype::DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            $crate::dtype::DType::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            $crate::dtype::DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            $crate::dtype::DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            $crate::dtype::DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::dtype::DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            $crate::dtype::DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::dtype::DType::U16 => {
-                type $T = u16;
-                $body
-            }
-            $crate::dtype::DType::U32 => {
-                type $T = u32;
-                $body
-            }
-            $crate::dtype::DType::U64 => {
-                type $T = u64;
-                $body
-            }
-            $crate::dtype::DType::Bool => Err($crate::error::Error::dtype(
-                $op,
-                "the input",
-                $crate::dtype::DType::Bool,
-                "a number dtype",
-            )),
         }
     };
 }
 pub(crate) use for_number;
+
+/// Runs the body with `$T` bound to the Rust type of a dtype that [`Tensor::ordered`] gives.
+macro_rules! for_ordered {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::dtype::DType::F32 => { type $T = f32; $body }
+            $crate::dtype::DType::F64 => { type $T = f64; $body }
+            $crate::dtype::DType::U64 => { type $T = u64; $body }
+            _ => { type $T = i64; $body }
+        }
+    };
+}
+pub(crate) use for_ordered;
+
+impl Tensor {
+    /// The elements in one of four dtypes that hold them exactly and in order: `f32`, `f64`, `u64` or `i64`.
+    pub(crate) fn ordered(&self) -> Result<Tensor> {
+        match self.dtype() {
+            DType::F32 | DType::F64 | DType::U64 => Ok(self.clone()),
+            dtype if dtype.is_float() => self.converted(DType::F32),
+            _ => self.converted(DType::I64),
+        }
+    }
+}
 
 /// Refuses two different dtypes.
 pub(crate) fn same_dtype(op: &'static str, a: &Tensor, b: &Tensor) -> Result<DType> {
@@ -209,7 +219,7 @@ impl Binary for Add {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("add", same_dtype("add", &a, &b)?, T => zip::<T>("add", a, b, T::plus))
+        for_number!("add", same_dtype("add", &a, &b)?, [a, b], T => zip::<T>("add", a, b, T::plus))
     }
 
     /// `da = dy`, `db = dy`.
@@ -236,7 +246,7 @@ impl Binary for Subtract {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("subtract", same_dtype("subtract", &a, &b)?, T => zip::<T>("subtract", a, b, T::minus))
+        for_number!("subtract", same_dtype("subtract", &a, &b)?, [a, b], T => zip::<T>("subtract", a, b, T::minus))
     }
 
     /// `da = dy`, `db = -dy`.
@@ -271,7 +281,7 @@ impl Binary for Multiply {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("multiply", same_dtype("multiply", &a, &b)?, T => zip::<T>("multiply", a, b, T::times))
+        for_number!("multiply", same_dtype("multiply", &a, &b)?, [a, b], T => zip::<T>("multiply", a, b, T::times))
     }
 
     /// `da = dy b`, `db = dy a`.
@@ -300,7 +310,7 @@ impl Binary for Divide {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("divide", same_dtype("divide", &a, &b)?, T => zip::<T>("divide", a, b, T::over))
+        for_number!("divide", same_dtype("divide", &a, &b)?, [a, b], T => zip::<T>("divide", a, b, T::over))
     }
 
     /// `da = dy / b`, `db = -dy a / b^2`.
@@ -327,7 +337,7 @@ impl Unary for Negative {
     const SAVES: Saves = Saves::NOTHING;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
-        for_number!("negative", x.dtype(), T => map::<T>(x, T::negated))
+        for_number!("negative", x.dtype(), [x], T => map::<T>(x, T::negated))
     }
 
     /// `dx = -dy`.

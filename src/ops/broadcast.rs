@@ -23,7 +23,7 @@ pub(crate) fn broadcast_shape(op: &'static str, a: &Shape, b: &Shape) -> Result<
             (x, y) if x == y => {}
             (1, y) => *d = y,
             (_, 1) => {}
-            _ => return Err(Error::Broadcast { op, lhs: a.clone(), rhs: b.clone() }),
+            _ => return Err(Error::Broadcast { op, lhs: a.to_vec(), rhs: b.to_vec() }),
         }
     }
     Ok(shape)
@@ -42,8 +42,8 @@ impl Tensor {
         if !fits {
             return Err(Error::Broadcast {
                 op: "broadcast_to",
-                lhs: self.shape().clone(),
-                rhs: shape.clone(),
+                lhs: self.shape().to_vec(),
+                rhs: shape.to_vec(),
             });
         }
         let lead = shape.rank() - self.rank();
@@ -128,13 +128,13 @@ impl Unary for SumTo {
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         let (from, to) = (x.shape().clone(), &self.to);
         if to.rank() > from.rank() {
-            return Err(Error::Broadcast { op: "sum_to", lhs: from, rhs: to.clone() });
+            return Err(Error::Broadcast { op: "sum_to", lhs: from.to_vec(), rhs: to.to_vec() });
         }
         let lead = from.rank() - to.rank();
         let mut summed = vec![true; from.rank()];
         for (axis, (&t, &f)) in to.iter().zip(&from[lead..]).enumerate() {
             if t != f && t != 1 {
-                return Err(Error::Broadcast { op: "sum_to", lhs: from, rhs: to.clone() });
+                return Err(Error::Broadcast { op: "sum_to", lhs: from.to_vec(), rhs: to.to_vec() });
             }
             summed[axis + lead] = t != f;
         }

@@ -55,6 +55,27 @@ fn convert<T: Element, U: Element>(x: &[T], y: &mut [U], whole: bool) {
 }
 
 impl Tensor {
+    /// The elements of an `i64` tensor cut to the lower bits of a shorter integer dtype; not recorded.
+    pub(crate) fn wrapped(&self, to: DType) -> Result<Tensor> {
+        let x = self.to_contiguous();
+        let x = x.as_slice::<i64>()?.unwrap_or(&[]);
+        macro_rules! cut {
+            ($t:ty) => {{
+                let mut y = take::<$t>(x.len());
+                y.iter_mut().zip(x).for_each(|(y, &x)| *y = x as $t);
+                Ok(Tensor::from_taken(y, self.shape().clone()))
+            }};
+        }
+        match to {
+            DType::I8 => cut!(i8),
+            DType::I16 => cut!(i16),
+            DType::U8 => cut!(u8),
+            DType::U16 => cut!(u16),
+            DType::U32 => cut!(u32),
+            to => self.converted(to),
+        }
+    }
+
     /// The elements in another dtype; not recorded.
     pub(crate) fn converted(&self, to: DType) -> Result<Tensor> {
         if self.dtype() == to {

@@ -159,8 +159,8 @@ mod tests {
     fn numbers_rows_and_bools_are_compared() {
         let x = Tensor::from([[1i64, 5], [7, 3]]);
         assert_eq!(flags(x.greater_equal(5)), [false, true, true, false]);
-        assert_eq!(flags(x.less(&Tensor::from([6i64, 4]))), [true, false, false, true]);
-        assert_eq!(flags(Tensor::from([true, false]).equal(&Tensor::from([true, true]))), [true, false]);
-        assert!(x.less(0.5).is_err() && x.less(&Tensor::from([1i32])).is_err());
+        assert_eq!(flags(x.less(Tensor::from([6i64, 4]))), [true, false, false, true]);
+        assert_eq!(flags(Tensor::from([true, false]).equal(Tensor::from([true, true]))), [true, false]);
+        assert!(x.less(0.5).is_err() && x.less(Tensor::from([1i32])).is_err());
     }
 }

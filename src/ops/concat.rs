@@ -44,7 +44,10 @@ impl Op for Concat {
         let first = inputs.get(0)?;
         let mut shape = first.shape().clone();
         let dtype = first.dtype();
-        let mut total = 0;
+        if self.axis >= shape.rank() {
+            return Err(Error::Axis { op: "concat", axis: self.axis as isize, rank: shape.rank() });
+        }
+        let mut total: usize = 0;
         for i in 0..inputs.len() {
             let x = inputs.get(i)?;
             let fits = x.rank() == shape.rank()
@@ -61,7 +64,7 @@ impl Op for Concat {
                     format!("{dtype}, that of input 0"),
                 ));
             }
-            total += x.shape()[self.axis];
+            total = total.saturating_add(x.shape()[self.axis]);
         }
         shape.dims_mut()[self.axis] = total;
         crate::tensor::checked_size("concat", &shape, dtype)?;

@@ -59,7 +59,7 @@ mod tests {
         let (x, w) = (zeros(&[5, 2, 3]), zeros(&[3, 4]));
         let n = counting(|| {
             x.matmul(&w).unwrap(); // 5 * 2 rows, 4 columns, 3 products each
-            x.affine(&w, &zeros(&[4])).unwrap();
+            x.affine(&w, zeros(&[4])).unwrap();
             w.transpose(&[1, 0]).unwrap().matmul(&w).unwrap(); // 4 * 4 * 3
             (&x + &x).unwrap();
             counted()

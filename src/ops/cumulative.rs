@@ -11,6 +11,7 @@ use crate::tensor::{Tensor, resolve_axis, take};
 
 use super::along::{check_axis, moved_back, moved_last};
 use super::apply;
+use super::arithmetic::for_number;
 use super::op::{Binary, Mask, NarrowBinary, NarrowUnary, Saved, Saves, Unary};
 use super::pad::PadMode;
 use super::registry::{Listed, Sample, SampleInput};
@@ -49,60 +50,6 @@ impl Course {
     }
 }
 
-/// Runs the body with `$T` bound to `f32`, `f64` or the type of an integer dtype; the half floats go through `f32`.
-macro_rules! for_running {
-    ($op:expr, $x:ident, $T:ident => $body:expr) => {
-        match $x.dtype() {
-            dtype @ (DType::F16 | DType::BF16) => {
-                let $x = $x.converted(DType::F32)?;
-                type $T = f32;
-                $body?.converted(dtype)
-            }
-            DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            DType::U16 => {
-                type $T = u16;
-                $body
-            }
-            DType::U32 => {
-                type $T = u32;
-                $body
-            }
-            DType::U64 => {
-                type $T = u64;
-                $body
-            }
-            DType::Bool => Err(Error::dtype($op, "the input", DType::Bool, "a number dtype")),
-        }
-    };
-}
-
 /// `y[i] = x[0] + .. + x[i]` along an axis.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CumSum(Course);
@@ -113,7 +60,7 @@ impl Unary for CumSum {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         check_axis("cumsum", &x, self.0.axis)?;
-        for_running!("cumsum", x, T => self.0.run::<T>(&x, T::ZERO, T::add_to))
+        for_number!("cumsum", x.dtype(), [x], T => self.0.run::<T>(&x, T::ZERO, T::add_to))
     }
 
     /// `dx` is the running sum of `dy` in the other direction.
@@ -138,7 +85,7 @@ impl Unary for CumProd {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         check_axis("cumprod", &x, self.0.axis)?;
-        for_running!("cumprod", x, T => self.0.run::<T>(&x, T::ONE, T::multiply_to))
+        for_number!("cumprod", x.dtype(), [x], T => self.0.run::<T>(&x, T::ONE, T::multiply_to))
     }
 
     /// With `p[i]` the product of all before `x[i]`, `dx[i] = p[i] s[i]`, where `s[i] = dy[i] + x[i + 1] s[i + 1]`

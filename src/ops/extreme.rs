@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernels::layout::View;
 use crate::kernels::reduce;
 use crate::tensor::{Tensor, resolve_axis, take};
 
 use super::apply;
-use super::arithmetic::for_number;
+use super::arithmetic::{for_number, for_ordered};
 use super::gradient::Gradient;
 use super::op::{Computed, Inputs, Mask, Op, Saved, Saves, Unary};
 use super::reduction::Reduction;
@@ -26,7 +26,7 @@ impl Unary for Max {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("max", &x)?;
-        for_number!("max", x.dtype(), T => self.0.fill::<T, T>(&x, reduce::max))
+        for_number!("max", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::max))
     }
 
     /// `dy` in equal parts to the elements that are the largest.
@@ -51,7 +51,7 @@ impl Unary for Min {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("min", &x)?;
-        for_number!("min", x.dtype(), T => self.0.fill::<T, T>(&x, reduce::min))
+        for_number!("min", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::min))
     }
 
     /// `dy` in equal parts to the elements that are the smallest.
@@ -70,8 +70,7 @@ impl Listed for Min {
 fn shared(r: &Reduction, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
     let (x, y) = (saved.input(0)?, saved.output()?.reshape(r.kept())?);
     let chosen = x.equal(&y)?.cast(dy.dtype())?;
-    let marked: Vec<isize> = (0..x.rank()).filter(|&a| r.reduced()[a]).map(|a| a as isize).collect();
-    let each = (dy.reshape(r.kept())? / chosen.sum_axes(marked, true)?)?;
+    let each = (dy.reshape(r.kept())? / chosen.sum_axes(r.axes(), true)?)?;
     chosen * each
 }
 
@@ -88,9 +87,11 @@ impl Op for ArgMax {
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let x = inputs.get(0)?;
-        for_number!("argmax", x.dtype(), T => {
-            index::<T>("argmax", x, self.axis, reduce::argmax)
-        })
+        if x.dtype() == DType::Bool {
+            return Err(Error::dtype("argmax", "x", x.dtype(), "a number dtype"));
+        }
+        let x = x.ordered()?;
+        for_ordered!(x.dtype(), T => index::<T>("argmax", &x, self.axis, reduce::argmax))
     }
 
     fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
@@ -117,9 +118,11 @@ impl Op for ArgMin {
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let x = inputs.get(0)?;
-        for_number!("argmin", x.dtype(), T => {
-            index::<T>("argmin", x, self.axis, reduce::argmin)
-        })
+        if x.dtype() == DType::Bool {
+            return Err(Error::dtype("argmin", "x", x.dtype(), "a number dtype"));
+        }
+        let x = x.ordered()?;
+        for_ordered!(x.dtype(), T => index::<T>("argmin", &x, self.axis, reduce::argmin))
     }
 
     fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {

@@ -49,7 +49,7 @@ impl Binary for Maximum {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("maximum", same_dtype("maximum", &a, &b)?, T => zip::<T>("maximum", a, b, T::larger))
+        for_number!("maximum", same_dtype("maximum", &a, &b)?, [a, b], T => zip::<T>("maximum", a, b, T::larger))
     }
 
     /// `dy` goes to `a` where `a >= b`, else to `b`.
@@ -76,7 +76,7 @@ impl Binary for Minimum {
     }
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
-        for_number!("minimum", same_dtype("minimum", &a, &b)?, T => zip::<T>("minimum", a, b, T::smaller))
+        for_number!("minimum", same_dtype("minimum", &a, &b)?, [a, b], T => zip::<T>("minimum", a, b, T::smaller))
     }
 
     /// `dy` goes to `a` where `a <= b`, else to `b`.
@@ -201,7 +201,7 @@ mod tests {
         let x = Tensor::from([-3i8, 5]);
         assert_eq!(x.maximum(0)?.to_vec::<i8>()?, [0, 5]);
         assert_eq!(x.minimum(0)?.to_vec::<i8>()?, [-3, 0]);
-        assert!(Tensor::from([true]).maximum(&Tensor::from([true])).is_err());
+        assert!(Tensor::from([true]).maximum(Tensor::from([true])).is_err());
         Ok(())
     }
 

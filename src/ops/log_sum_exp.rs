@@ -30,17 +30,22 @@ impl LogSumExp {
 
 impl Unary for LogSumExp {
     const NAME: &'static str = "logsumexp";
-    const SAVES: Saves = Saves::INPUTS_AND_OUTPUT;
+    const SAVES: Saves = Saves::INPUTS;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("logsumexp", &x)?;
         in_wide_float("logsumexp", x, |x| self.run::<f32>(&x), |x| self.run::<f64>(&x))
     }
 
-    /// `dx = dy exp(x - y)`.
+    /// `dx = dy e / sum(e)` with `e = exp(x - m)`, where `m` is the largest element; `exp(x - y)` would lose the digits
+    /// that `y` was rounded by.
     fn gradient(&self, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
-        let kept = |t: &Tensor| t.reshape(self.0.kept());
-        (saved.input(0)? - kept(saved.output()?)?)?.exp()? * kept(dy)?
+        let x = saved.input(0)?;
+        // The quotient does not depend on `m`.
+        let largest = x.stop_gradient().max_axes(self.0.axes(), true)?;
+        let e = (x - largest)?.exp()?;
+        let each = (dy.reshape(self.0.kept())? / e.sum_axes(self.0.axes(), true)?)?;
+        e * each
     }
 }
 
@@ -83,6 +88,16 @@ mod tests {
         assert_eq!(y[..5], [1e4 + 2f32.ln(), -1e4 + 2f32.ln(), 3.0, -inf, inf]);
         assert!(y[5].is_nan());
         assert_eq!(Tensor::zeros([0], crate::DType::F64)?.logsumexp()?.item::<f64>()?, f64::NEG_INFINITY);
+        Ok(())
+    }
+
+    #[test]
+    fn shares_of_huge_elements_are_exact() -> Result<()> {
+        let x = Tensor::from([1e4f32, 1e4]);
+        let tape = crate::GradientTape::new();
+        tape.watch(&x);
+        let dx = tape.gradient(&x.logsumexp()?, &[&x])?.remove(0).unwrap().to_dense()?;
+        assert_eq!(dx.to_vec::<f32>()?, [0.5, 0.5]);
         Ok(())
     }
 }

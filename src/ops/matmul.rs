@@ -137,7 +137,7 @@ impl Binary for Matmul {
         // A plain matrix on the right of a batch: one large product instead of many small ones.
         if b.rank() == 2 && a.rank() > 2 && !self.transpose_a {
             let width = a.shape()[a.rank() - 1];
-            let rows = if width == 0 { a.shape()[..a.rank() - 1].iter().product() } else { a.size() / width };
+            let rows = a.shape()[..a.rank() - 1].iter().product();
             let mut shape = a.shape().clone();
             let y = self.forward(a.reshaped([rows, width].into())?, b)?;
             let last = shape.rank() - 1;
@@ -221,26 +221,26 @@ mod tests {
             let want: f64 = (0..4).map(|p| (row * 4 + p) as f64 * (col * 4 + p) as f64).sum();
             assert_eq!(*got, want);
         }
-        let whole = a.cast(DType::I32).unwrap().matmul(&b.cast(DType::I32).unwrap()).unwrap();
+        let whole = a.cast(DType::I32).unwrap().matmul(b.cast(DType::I32).unwrap()).unwrap();
         assert_eq!(whole.cast(DType::F64).unwrap().to_vec::<f64>().unwrap(), list);
-        let half = a.cast(DType::F16).unwrap().matmul(&b.cast(DType::F16).unwrap()).unwrap();
+        let half = a.cast(DType::F16).unwrap().matmul(b.cast(DType::F16).unwrap()).unwrap();
         assert_eq!(half.cast(DType::F64).unwrap().to_vec::<f64>().unwrap(), list);
     }
 
     #[test]
     fn an_empty_inner_axis_gives_zeros_and_an_empty_batch_nothing() {
         let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32).unwrap();
-        assert_eq!(zeros(&[2, 0]).matmul(&zeros(&[0, 3])).unwrap().to_vec::<f32>().unwrap(), [0.0; 6]);
-        assert_eq!(zeros(&[0, 2, 3]).matmul(&zeros(&[3, 4])).unwrap().shape(), &[0, 2, 4]);
-        assert_eq!(zeros(&[4, 0, 2, 3]).matmul(&zeros(&[1, 1, 3, 4])).unwrap().shape(), &[4, 0, 2, 4]);
+        assert_eq!(zeros(&[2, 0]).matmul(zeros(&[0, 3])).unwrap().to_vec::<f32>().unwrap(), [0.0; 6]);
+        assert_eq!(zeros(&[0, 2, 3]).matmul(zeros(&[3, 4])).unwrap().shape(), &[0, 2, 4]);
+        assert_eq!(zeros(&[4, 0, 2, 3]).matmul(zeros(&[1, 1, 3, 4])).unwrap().shape(), &[4, 0, 2, 4]);
     }
 
     #[test]
     fn misfits_name_both_shapes() {
         let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32).unwrap();
-        let message = zeros(&[2, 3]).matmul(&zeros(&[4, 5])).unwrap_err().to_string();
+        let message = zeros(&[2, 3]).matmul(zeros(&[4, 5])).unwrap_err().to_string();
         assert!(message.contains("[2, 3]") && message.contains("[4, 5]"), "{message}");
-        assert!(zeros(&[3]).matmul(&zeros(&[3, 5])).is_err());
-        assert!(zeros(&[2, 2, 3]).matmul(&zeros(&[3, 3, 5])).is_err());
+        assert!(zeros(&[3]).matmul(zeros(&[3, 5])).is_err());
+        assert!(zeros(&[2, 2, 3]).matmul(zeros(&[3, 3, 5])).is_err());
     }
 }

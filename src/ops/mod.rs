@@ -248,12 +248,12 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs = inputs.map(|x| Some(x.into()));
-    the_output(record::run(op.into_op(), &mut inputs)?)
+    the_output(record::run(Box::new(op.into_op()), &mut inputs))
 }
 
 /// The output of an op that has exactly one.
-fn the_output(outputs: op::Outputs) -> Result<Tensor> {
-    match outputs {
+fn the_output(outputs: Result<op::Outputs>) -> Result<Tensor> {
+    match outputs? {
         op::Outputs::One(y) => Ok(y),
         op::Outputs::Many(list) => {
             let count = list.len();
@@ -276,7 +276,7 @@ where
     I: Into<Input<'a>>,
 {
     let mut inputs: Vec<Option<Input<'a>>> = inputs.into_iter().map(|x| Some(x.into())).collect();
-    match record::run(op.into_op(), &mut inputs)? {
+    match record::run(Box::new(op.into_op()), &mut inputs)? {
         op::Outputs::One(y) => Ok(vec![y]),
         op::Outputs::Many(list) => Ok(list),
     }

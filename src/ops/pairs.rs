@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn remainders_take_the_sign_of_the_divisor() -> Result<()> {
         let (a, b) = ([-7, 7, -7, 7, 6, i32::MIN, 5], [3, -3, -3, 3, -3, -1, 0]);
-        let y = Tensor::from(a).floormod(&Tensor::from(b))?;
+        let y = Tensor::from(a).floormod(Tensor::from(b))?;
         assert_eq!(y.to_vec::<i32>()?, [2, -2, -1, 1, 0, 0, 0]);
         let (a, b) = (Tensor::from([-7.5f32, 7.5, -0.5, 1.0]), Tensor::from([2.0f32, -2.0, 1e9, 0.0]));
         let y = a.floormod(&b)?.to_vec::<f32>()?;
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn angles_reach_all_quadrants() -> Result<()> {
         use std::f64::consts::PI;
-        let y = Tensor::from([1.0f64, 1.0, -1.0, 0.0]).atan2(&Tensor::from([1.0f64, -1.0, -1.0, -1.0]))?;
+        let y = Tensor::from([1.0f64, 1.0, -1.0, 0.0]).atan2(Tensor::from([1.0f64, -1.0, -1.0, -1.0]))?;
         assert_eq!(y.to_vec::<f64>()?, [PI / 4.0, 3.0 * PI / 4.0, -3.0 * PI / 4.0, PI]);
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Unary for Square {
     const SAVES: Saves = Saves::INPUTS;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
-        for_number!("square", x.dtype(), T => map::<T>(x, |x| x.times(x)))
+        for_number!("square", x.dtype(), [x], T => map::<T>(x, |x| x.times(x)))
     }
 
     /// `dx = 2 x dy`.

@@ -23,7 +23,7 @@ impl Unary for Prod {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("prod", &x)?;
-        for_number!("prod", x.dtype(), T => self.0.fill::<T, T>(&x, reduce::product))
+        for_number!("prod", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::product))
     }
 
     /// `dx` is `dy` times the product of all other elements: those before and those after. No division, so that zeros

@@ -94,7 +94,7 @@ impl Tensor {
     /// The axis is out of range, or its size is not a multiple of `count`.
     pub fn chunk(&self, count: usize, axis: isize) -> Result<Vec<Tensor>> {
         let dim = self.shape()[resolve_axis("chunk", axis, self.rank())?];
-        if count == 0 || dim % count != 0 {
+        if count == 0 || !dim.is_multiple_of(count) {
             return Err(Error::argument(
                 "chunk",
                 "count",

@@ -266,27 +266,23 @@ impl Recorder {
 }
 
 /// Runs an op and records it if a tape tracks one of its inputs.
-pub(crate) fn run<O: Op>(op: O, inputs: &mut [Option<Input<'_>>]) -> Result<Outputs> {
+///
+/// The op comes in a box, so that this code exists once; an op without attributes takes no memory there.
+pub(crate) fn run(op: Box<dyn Op>, inputs: &mut [Option<Input<'_>>]) -> Result<Outputs> {
     if !is_recording() {
         if cost::is_counting() {
-            return cost::run(&op, inputs);
+            return cost::run(&*op, inputs);
         }
         return Ok(op.forward(&mut Inputs::new(inputs))?.outputs);
     }
-    let (outputs, record) = run_recording(&op, inputs)?;
+    let (outputs, record) = run_recording(&*op, inputs)?;
     if let Some((slots, saved)) = record {
-        record_it(Box::new(op), slots, outputs.as_slice(), saved);
+        with_recorder(|r| r.push(op, slots, outputs.as_slice(), saved));
     }
     Ok(outputs)
 }
 
-#[inline(never)]
-fn record_it(op: Box<dyn Op>, slots: Slots, outputs: &[Tensor], saved: Saved) {
-    with_recorder(|r| r.push(op, slots, outputs, saved));
-}
-
 /// The forward with a tape about, and what to record of it.
-#[inline(never)]
 fn run_recording(op: &dyn Op, inputs: &mut [Option<Input<'_>>]) -> Result<(Outputs, Option<(Slots, Saved)>)> {
     let found = with_recorder(|r| find(r, inputs)).filter(|(_, tracked)| !tracked.is_empty());
     let saves = found.as_ref().map_or(Saves::NOTHING, |(_, tracked)| op.saves(*tracked));
@@ -322,9 +318,9 @@ fn find(r: &Recorder, inputs: &[Option<Input<'_>>]) -> (Slots, Mask) {
     let slot = |i: usize| inputs[i].as_ref().map_or(UNTRACKED, |x| r.slot(x.tensor().id()));
     if inputs.len() <= 3 {
         let mut few = [UNTRACKED; 3];
-        for i in 0..inputs.len() {
-            few[i] = slot(i);
-            if few[i] != UNTRACKED {
+        for (i, few) in few.iter_mut().enumerate().take(inputs.len()) {
+            *few = slot(i);
+            if *few != UNTRACKED {
                 tracked = tracked.and(Mask::only(i));
             }
         }

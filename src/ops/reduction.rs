@@ -49,6 +49,11 @@ impl Reduction {
         &self.reduced
     }
 
+    /// The reduced axes.
+    pub(crate) fn axes(&self) -> Vec<isize> {
+        (0..self.reduced.len()).filter(|&a| self.reduced[a]).map(|a| a as isize).collect()
+    }
+
     /// Refuses an input of another shape than the reduction was made for.
     pub(crate) fn check(&self, op: &'static str, x: &Tensor) -> Result<()> {
         if x.shape() != &self.from {

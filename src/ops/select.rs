@@ -120,7 +120,7 @@ mod tests {
     fn the_condition_must_be_bool_and_the_branches_alike() {
         let x = Tensor::from([1.0f32]);
         assert!(x.where_else(&x, &x).unwrap_err().to_string().contains("bool"));
-        assert!(Tensor::from([true]).where_else(&x, &Tensor::from([1])).is_err());
+        assert!(Tensor::from([true]).where_else(&x, Tensor::from([1])).is_err());
         assert!(Tensor::from([true, false, true]).where_else(&Tensor::from([1, 2]), 0).is_err());
     }
 }

@@ -68,7 +68,7 @@ impl Unary for Abs {
     const SAVES: Saves = Saves::INPUTS;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
-        for_number!("abs", x.dtype(), T => map::<T>(x, T::magnitude))
+        for_number!("abs", x.dtype(), [x], T => map::<T>(x, T::magnitude))
     }
 
     /// `dx = dy sign(x)`, which is 0 at 0.
@@ -92,7 +92,7 @@ impl Unary for Sign {
     const SAVES: Saves = Saves::NOTHING;
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
-        for_number!("sign", x.dtype(), T => map::<T>(x, T::sign))
+        for_number!("sign", x.dtype(), [x], T => map::<T>(x, T::sign))
     }
 
     /// `dx = 0`.

@@ -13,7 +13,7 @@ use super::real::{check_dtype, check_shape, for_real, real_dtype};
 use super::registry::{Listed, Sample, SampleInput};
 
 /// `x` with `axis` and the last axis exchanged, as a view; not recorded.
-fn axis_last(op: &'static str, x: &Tensor, axis: usize) -> Result<Tensor> {
+pub(crate) fn axis_last(op: &'static str, x: &Tensor, axis: usize) -> Result<Tensor> {
     if axis >= x.rank() {
         return Err(Error::Axis { op, axis: axis as isize, rank: x.rank() });
     }

@@ -9,7 +9,7 @@ use crate::tensor::{Shape, Tensor, resolve_axis, take};
 
 use super::along::{check_axis, moved_back, moved_last};
 use super::apply;
-use super::arithmetic::{Number, for_number};
+use super::arithmetic::{Number, for_number, for_ordered};
 use super::gradient::Gradient;
 use super::op::{Computed, Inputs, Mask, Op, Saved, Saves};
 use super::registry::{Listed, Sample, SampleInput};
@@ -36,11 +36,11 @@ impl Op for ArgSort {
             let expected = format!("{} elements or more along axis {}", self.count, self.axis);
             return Err(Error::shape("argsort", "x", x.shape(), expected));
         }
-        let x = moved_last(x, self.axis).to_contiguous();
+        let x = moved_last(x, self.axis).to_contiguous().ordered()?;
         let mut shape = x.shape().clone();
         shape.dims_mut()[x.rank() - 1] = self.count;
         let mut y = take::<i64>(shape.size());
-        for_dtype!(x.dtype(), T => {
+        for_ordered!(x.dtype(), T => {
             let x = x.as_slice::<T>()?.unwrap_or(&[]);
             lanes::map(x, dim, &mut y, self.count, |x, y| order::argsort(x, y, self.descending));
         });

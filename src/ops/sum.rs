@@ -89,7 +89,7 @@ pub(crate) fn dropped_shape(shape: &Shape, reduced: &[bool]) -> Shape {
 /// The sum over the marked axes, kept at size 1; not recorded.
 pub(crate) fn reduce_sum(x: &Tensor, reduced: &[bool]) -> Result<Tensor> {
     let shape = kept_shape(x.shape(), reduced);
-    for_number!("sum", x.dtype(), T => {
+    for_number!("sum", x.dtype(), [x], T => {
         let mut y = take::<T>(shape.size());
         reduce::sum(x.view::<T>()?, reduced, &mut y);
         Ok(Tensor::from_taken(y, shape))

@@ -4,7 +4,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernels::quantile::{normal, truncated_normal};
 use crate::kernels::random::{Blocks, below, fill_u32, fill_u64};
-use crate::ops::{for_float, for_number};
+use crate::ops::for_float;
 use crate::tensor::{Shape, Tensor, checked_size, take};
 
 use super::Generator;
@@ -73,12 +73,9 @@ impl Generator {
             return Err(Error::argument(OP, "probability", probability, "0 to 1"));
         }
         let threshold = (probability * (1u64 << 32) as f64).round() as u64;
-        crate::dtype::for_dtype!(dtype, T => {
-            let (one, zero) = (T::from_i64(1), T::from_i64(0));
-            let (mut y, shape, blocks) = self.reserve::<T>(OP, shape.into(), 1)?;
-            fill_u32(blocks, &mut y, |word| if u64::from(word) < threshold { one } else { zero });
-            Ok(Tensor::from_taken(y, shape))
-        })
+        let (mut y, shape, blocks) = self.reserve::<bool>(OP, shape.into(), 1)?;
+        fill_u32(blocks, &mut y, |word| u64::from(word) < threshold);
+        Tensor::from_taken(y, shape).converted(dtype)
     }
 
     /// Whole numbers spread evenly over `low <= y < high`.
@@ -90,17 +87,15 @@ impl Generator {
         if !dtype.is_integer() {
             return Err(Error::dtype(OP, "the tensor", dtype, "an integer dtype"));
         }
-        for_number!(OP, dtype, T => {
-            let held = |v: i64| T::from_i64(v).to_i64() == v;
-            if low >= high || !held(low) || !held(high - 1) {
-                let expected = format!("low < high, both within {dtype}");
-                return Err(Error::argument(OP, "range", format!("{low} to {high}"), expected));
-            }
-            let range = high.wrapping_sub(low).cast_unsigned();
-            let (mut y, shape, blocks) = self.reserve::<T>(OP, shape.into(), 2)?;
-            fill_u64(blocks, &mut y, |word| T::from_i64(low.wrapping_add_unsigned(below(range, word))));
-            Ok(Tensor::from_taken(y, shape))
-        })
+        let held = |v: i64| crate::dtype::for_dtype!(dtype, T => T::from_i64(v).to_i64() == v);
+        if low >= high || !held(low) || !held(high - 1) {
+            let expected = format!("low < high, both within {dtype}");
+            return Err(Error::argument(OP, "range", format!("{low} to {high}"), expected));
+        }
+        let range = high.wrapping_sub(low).cast_unsigned();
+        let (mut y, shape, blocks) = self.reserve::<i64>(OP, shape.into(), 2)?;
+        fill_u64(blocks, &mut y, |word| low.wrapping_add_unsigned(below(range, word)));
+        Tensor::from_taken(y, shape).converted(dtype)
     }
 
     /// The numbers `0` to `count - 1` in random order, `i64[count]`. All orders are equally likely.

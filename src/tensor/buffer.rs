@@ -118,7 +118,7 @@ impl Buffer {
 
     /// A contiguous part for such a kernel to write.
     pub(crate) fn output(&mut self, offset: usize, size: usize) -> Option<Output<'_>> {
-        each!(&mut self.storage, v => v.get_mut(offset..offset + size).map(|v| Output::of(v)))
+        each!(&mut self.storage, v => v.get_mut(offset..offset + size).map(Output::of))
     }
 
     pub(crate) fn into_vec<T: Element>(mut self) -> Option<Vec<T>> {

@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn sliced_and_reversed_arrays_keep_their_values() {
         let a = ndarray::Array1::from_iter(0..10i64);
-        let part = a.slice_move(s![8..1;-3]);
+        let part = a.slice_move(s![1..9;-3]);
+        assert_eq!(part.to_vec(), [8, 5, 2]);
         let t = Tensor::from(part.clone());
         assert_eq!(t.to_vec::<i64>().unwrap(), part.to_vec());
         assert_eq!(t.array::<i64>().unwrap(), part.view().into_dyn());

@@ -39,7 +39,7 @@ pub fn with_threads<R>(n: usize, f: impl FnOnce() -> R) -> R {
 /// The number of threads, the calling one included, that a kernel called from here may use.
 pub fn threads() -> usize {
     let limit = LIMIT.get();
-    if limit == 1 || INSIDE.get() || rayon::current_thread_index().is_some() {
+    if limit == 1 || INSIDE.get() || rayon_core::current_thread_index().is_some() {
         return 1;
     }
     limit.min(default_threads())
@@ -78,6 +78,15 @@ impl<T> SendPtr<T> {
     /// The pointer; a method, so that closures capture the wrapper and not its field.
     pub(crate) fn get(&self) -> *mut T {
         self.0
+    }
+
+    /// The `len` elements from `start` on.
+    ///
+    /// # Safety
+    /// They belong to what the pointer was made from, which outlives `'a`, and nobody else uses them during `'a`.
+    pub(crate) unsafe fn part<'a>(&self, start: usize, len: usize) -> &'a mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
     }
 }
 

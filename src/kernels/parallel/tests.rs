@@ -64,7 +64,7 @@ fn a_loop_inside_a_chunk_stays_on_its_thread() {
 
 #[test]
 fn a_rayon_worker_works_alone() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let pool = rayon_core::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     pool.broadcast(|_| {
         let me = thread::current().id();
         assert_eq!(threads(), 1);

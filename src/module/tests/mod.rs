@@ -98,7 +98,7 @@ impl Affine {
 #[scoped]
 impl Forward for Affine {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let w = self.w.get_or_init(|| variable("w", &[x.dim(-1)? as usize, self.output_size]))?;
+        let w = self.w.get_or_init(|| variable("w", &[x.dim(-1)?, self.output_size]))?;
         let b = self.b.get_or_init(|| variable("b", &[self.output_size]))?;
         self.calls.get_or_init(|| counter("calls"))?.assign_add(&Tensor::from(1.0f32))?;
         x.affine(w, b)

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::kernels::normalise as kernels;
+use crate::kernels::math::Math;
+use crate::kernels::normalise::{self as kernels, Channels};
 use crate::ops::apply_many;
+use crate::ops::arithmetic::{map, zip};
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
 use crate::ops::real::{check_dtype, check_shape, for_real, real_dtype};
 use crate::ops::registry::{Listed, Sample, SampleInput};
+use crate::ops::softmax::axis_last;
 use crate::tensor::{Shape, Tensor, take};
 
 use super::{Statistics, ready};
@@ -25,12 +29,9 @@ pub(crate) struct BatchNorm {
     pub(super) epsilon: f64,
 }
 
-/// Channels, and elements from one to the next.
-fn split(op: &'static str, x: &Tensor, axis: usize) -> Result<(usize, usize)> {
-    if axis >= x.rank() {
-        return Err(Error::Axis { op, axis: axis as isize, rank: x.rank() });
-    }
-    Ok((x.shape()[axis], x.shape()[axis + 1..].iter().product()))
+/// The number of channels.
+fn channels(op: &'static str, x: &Tensor, axis: usize) -> Result<usize> {
+    x.shape().get(axis).copied().ok_or(Error::Axis { op, axis: axis as isize, rank: x.rank() })
 }
 
 /// Refuses what is not one number a channel, in the dtype of `x`.
@@ -48,6 +49,12 @@ impl BatchNorm {
         let mut shape = vec![1; x.rank()];
         shape[self.axis] = v.size();
         v.reshape(shape)
+    }
+
+    /// `1 / sqrt(variance + epsilon)`; not recorded.
+    fn inverse<T: Math + Element>(self, variance: &Tensor) -> Result<Tensor> {
+        let epsilon = <T as Math>::from_f64(self.epsilon);
+        map::<T>(variance.clone(), move |v| (v + epsilon).sqrt().recip())
     }
 
     /// All axes but that of the channels.
@@ -68,22 +75,22 @@ impl Op for BatchNorm {
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let (x, scale, offset) = (inputs.get(0)?, inputs.get(1)?, inputs.get(2)?);
         let real = real_dtype(NAME, "x", x)?;
-        let (channels, inner) = split(NAME, x, self.axis)?;
+        let channels = channels(NAME, x, self.axis)?;
         per_channel(NAME, "scale", scale, channels, x)?;
         per_channel(NAME, "offset", offset, channels, x)?;
-        let (from, scale, offset) = (ready(x, real)?, ready(scale, real)?, ready(offset, real)?);
+        let from = ready(&axis_last(NAME, x, self.axis)?, real)?;
+        let (scale, offset) = (scale.converted(real)?, ready(offset, real)?);
         let outputs = for_real!(real, T => {
-            let from = from.as_slice::<T>()?.unwrap_or(&[]);
-            let (scale, offset) = (scale.as_slice::<T>()?.unwrap_or(&[]), offset.as_slice::<T>()?.unwrap_or(&[]));
+            let from_rows = from.as_slice::<T>()?.unwrap_or(&[]);
             let (mut mean, mut variance) = (take::<T>(channels), take::<T>(channels));
-            kernels::channel_moments(from, channels, inner, &mut mean, &mut variance);
-            let inv = variance.iter().zip(scale).map(|(v, s)| s / (v + self.epsilon as T).sqrt());
-            let inv: Vec<T> = inv.collect();
-            let shift: Vec<T> = (0..channels).map(|c| offset[c] - mean[c] * inv[c]).collect();
-            let mut y = take::<T>(from.len());
-            kernels::channel_affine(from, channels, inner, &inv, &shift, &mut y);
-            let one = |v: Vec<T>| Tensor::from_taken(v, Shape::from([channels]));
-            [Tensor::from_taken(y, x.shape().clone()), one(mean), one(variance)]
+            kernels::channel_moments(from_rows, &mut mean, &mut variance);
+            let variance = Tensor::from_taken(variance, Shape::from([channels]));
+            let factor = zip::<T>(NAME, self.inverse::<T>(&variance)?, scale, |r, s| r * s)?;
+            let mut y = take::<T>(from.size());
+            let (factor, offset) = (factor.as_slice::<T>()?.unwrap_or(&[]), offset.as_slice::<T>()?.unwrap_or(&[]));
+            kernels::normalise_channels(from_rows, &mean, factor, offset, &mut y);
+            let y = axis_last(NAME, &Tensor::from_taken(y, from.shape().clone()), self.axis)?;
+            [y, Tensor::from_taken(mean, Shape::from([channels])), variance]
         });
         let outputs = outputs.iter().map(|y| y.converted(x.dtype())).collect::<Result<_>>()?;
         Ok(Computed::many(outputs))
@@ -158,35 +165,31 @@ impl Op for BatchNormGradient {
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
         let (x, dy) = (inputs.get(0)?, inputs.get(4)?);
         let real = real_dtype(NAME, "x", x)?;
-        let (channels, inner) = split(NAME, x, self.0.axis)?;
+        let (norm, channels) = (self.0, channels(NAME, x, self.0.axis)?);
         check_dtype(NAME, "dy", dy, ("x", x))?;
         check_shape(NAME, "dy", dy, ("x", x))?;
         for (i, what) in [(1, "scale"), (2, "mean"), (3, "variance")] {
             per_channel(NAME, what, inputs.get(i)?, channels, x)?;
         }
-        let [from, scale, mean, variance, dy] =
-            [0, 1, 2, 3, 4].map(|i| inputs.get(i).and_then(|v| ready(v, real)));
-        let (from, scale, mean, variance, dy) = (from?, scale?, mean?, variance?, dy?);
-        let count = (x.size() / channels.max(1)).max(1);
+        let rows = |v: &Tensor| ready(&axis_last(NAME, v, norm.axis)?, real);
+        let (from, dy) = (rows(x)?, rows(dy)?);
+        let (scale, mean) = (ready(inputs.get(1)?, real)?, ready(inputs.get(2)?, real)?);
+        let variance = inputs.get(3)?.converted(real)?;
         let outputs = for_real!(real, T => {
-            let [from, scale, mean, variance, dy] =
-                [&from, &scale, &mean, &variance, &dy].map(|v| v.as_slice::<T>().map(|v| v.unwrap_or(&[])));
-            let (from, scale, mean, variance, dy) = (from?, scale?, mean?, variance?, dy?);
-            let (mut sum, mut product) = (take::<T>(channels), take::<T>(channels));
-            kernels::channel_gradient_sums(from, dy, channels, inner, mean, &mut sum, &mut product);
-            let n = count as T;
-            let [mut a, mut b, mut c] = [(); 3].map(|()| take::<T>(channels));
-            for k in 0..channels {
-                let r = (variance[k] + self.0.epsilon as T).sqrt().recip();
-                product[k] *= r;
-                a[k] = scale[k] * r;
-                b[k] = -a[k] * r * product[k] / n;
-                c[k] = -a[k] * sum[k] / n;
-            }
-            let mut dx = take::<T>(from.len());
-            kernels::channel_gradient(from, dy, channels, inner, mean, [&a, &b, &c], &mut dx);
+            let inverse = norm.inverse::<T>(&variance)?;
+            let forward = Channels {
+                mean: mean.as_slice::<T>()?.unwrap_or(&[]),
+                inverse: inverse.as_slice::<T>()?.unwrap_or(&[]),
+                scale: scale.as_slice::<T>()?.unwrap_or(&[]),
+                of_batch: true,
+            };
+            let (mut dscale, mut doffset) = (take::<T>(channels), take::<T>(channels));
+            let mut dx = take::<T>(from.size());
+            let (from_rows, dy) = (from.as_slice::<T>()?.unwrap_or(&[]), dy.as_slice::<T>()?.unwrap_or(&[]));
+            kernels::channel_gradients(forward, from_rows, dy, &mut dx, &mut dscale, &mut doffset);
             let one = |v: Vec<T>| Tensor::from_taken(v, Shape::from([channels]));
-            [Tensor::from_taken(dx, x.shape().clone()), one(product), one(sum)]
+            let dx = axis_last(NAME, &Tensor::from_taken(dx, from.shape().clone()), norm.axis)?;
+            [dx, one(dscale), one(doffset)]
         });
         let outputs = outputs.iter().map(|y| y.converted(x.dtype())).collect::<Result<_>>()?;
         Ok(Computed::many(outputs))

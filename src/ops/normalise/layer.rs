@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::normalise as kernels;
-use crate::ops::apply_many;
+use crate::kernels::math::Math;
+use crate::kernels::normalise::{self as kernels, Rows};
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
 use crate::ops::real::{check_dtype, check_shape, for_real, real_dtype};
 use crate::ops::registry::{Listed, Sample, SampleInput};
+use crate::ops::{apply_many, record};
 use crate::tensor::{Shape, Tensor, take};
 
 use super::{Statistics, ready};
@@ -65,20 +66,74 @@ impl Op for LayerNorm {
         let scale = self.whole("scale", inputs.get(1)?, &row, x, real)?;
         let offset = self.whole("offset", inputs.get(2)?, &row, x, real)?;
         let from = ready(x, real)?;
-        let y = for_real!(real, T => {
+        let rows = x.shape()[..x.rank() - self.count].iter().product();
+        let (y, mean, inverse) = for_real!(real, T => {
             let (scale, offset) = (scale.as_slice::<T>()?.unwrap_or(&[]), offset.as_slice::<T>()?.unwrap_or(&[]));
-            let mut y = take::<T>(x.size());
-            kernels::layer_norm(from.as_slice::<T>()?.unwrap_or(&[]), scale, offset, self.epsilon, &mut y);
-            Tensor::from_taken(y, x.shape().clone())
+            let (mut y, mut mean, mut inverse) = (take::<T>(x.size()), take::<T>(rows), take::<T>(rows));
+            let (x_rows, epsilon) = (from.as_slice::<T>()?.unwrap_or(&[]), <T as Math>::from_f64(self.epsilon));
+            kernels::normalise_rows(x_rows, epsilon, scale, offset, &mut y, &mut mean, &mut inverse);
+            let one = |v: Vec<T>| Tensor::from_taken(v, Shape::from([rows]));
+            (Tensor::from_taken(y, x.shape().clone()), one(mean), one(inverse))
         });
-        Ok(y.converted(x.dtype())?.into())
+        Ok(Computed::from(y.converted(x.dtype())?).saving(mean).saving(inverse))
     }
 
+    /// [`LayerNormGradient`]; on the statistics that the forward kept, unless the gradient is itself recorded: then those
+    /// must be seen to depend on `x`.
     fn gradient(&self, saved: &Saved, dy: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
         let Some(Some(dy)) = dy.first() else { return Ok(vec![None, None, None]) };
-        let parts = apply_many(LayerNormGradient(*self), [saved.input(0)?, saved.input(1)?, dy])?;
+        let (x, scale) = (saved.input(0)?, saved.input(1)?);
+        let parts = if record::is_recording() {
+            apply_many(LayerNormGradient(*self), [x, scale, dy])?
+        } else {
+            self.gradients(x, scale, dy, Some((saved.extra(0)?, saved.extra(1)?)))?.into()
+        };
         let wanted = |(i, part)| needs.has(i).then_some(Gradient::Dense(part));
         Ok(parts.into_iter().enumerate().map(wanted).collect())
+    }
+}
+
+impl LayerNorm {
+    /// `dx`, `dscale` and `doffset`, given mean and `1 / sqrt(v + epsilon)` of each row if they are known; not recorded.
+    fn gradients(
+        self,
+        x: &Tensor,
+        scale: &Tensor,
+        dy: &Tensor,
+        known: Option<(&Tensor, &Tensor)>,
+    ) -> Result<[Tensor; 3]> {
+        let real = real_dtype(NAME, "x", x)?;
+        let row = self.row(x)?;
+        check_dtype(NAME, "dy", dy, ("x", x))?;
+        check_shape(NAME, "dy", dy, ("x", x))?;
+        let scale = self.whole("scale", scale, &row, x, real)?;
+        let (from, dy) = (ready(x, real)?, ready(dy, real)?);
+        let rows = x.shape()[..x.rank() - self.count].iter().product();
+        let [dx, dscale, doffset] = for_real!(real, T => {
+            let (x_rows, dy) = (from.as_slice::<T>()?.unwrap_or(&[]), dy.as_slice::<T>()?.unwrap_or(&[]));
+            let scale = scale.as_slice::<T>()?.unwrap_or(&[]);
+            let (mut dscale, mut doffset) = (take::<T>(row.size()), take::<T>(row.size()));
+            let mut dx = take::<T>(from.size());
+            let computed;
+            let (mean, inverse) = match known {
+                Some((mean, inverse)) => {
+                    (mean.as_slice::<T>()?.unwrap_or(&[]), inverse.as_slice::<T>()?.unwrap_or(&[]))
+                }
+                None => {
+                    let (mut mean, mut inverse) = (take::<T>(rows), take::<T>(rows));
+                    let epsilon = <T as Math>::from_f64(self.epsilon);
+                    // What it writes to dx is overwritten below.
+                    kernels::normalise_rows(x_rows, epsilon, scale, scale, &mut dx, &mut mean, &mut inverse);
+                    computed = (mean, inverse);
+                    (&computed.0[..], &computed.1[..])
+                }
+            };
+            let forward = Rows { mean, inverse, scale };
+            kernels::row_gradients(forward, x_rows, dy, &mut dx, &mut dscale, &mut doffset);
+            let one = |v: Vec<T>| Tensor::from_taken(v, row.clone());
+            [Tensor::from_taken(dx, x.shape().clone()), one(dscale), one(doffset)]
+        });
+        Ok([dx.converted(x.dtype())?, dscale.converted(x.dtype())?, doffset.converted(x.dtype())?])
     }
 }
 
@@ -100,8 +155,7 @@ impl Listed for LayerNorm {
 /// What reaches the inputs of a [`LayerNorm`]. With `r = 1 / sqrt(v + epsilon)`, `z = (x - m) r`, `h = scale dy` and means
 /// over a row: `dx = r (h - mean(h) - z mean(h z))`; over the rows `dscale = sum(dy z)` and `doffset = sum(dy)`.
 ///
-/// Inputs `x`, `scale` and `dy`, from which the statistics are computed again: that costs less than keeping them. Outputs
-/// `dx`, and `dscale` and `doffset` in the shape of a row.
+/// Inputs `x`, `scale` and `dy`; outputs `dx`, and `dscale` and `doffset` in the shape of a row.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct LayerNormGradient(LayerNorm);
 
@@ -115,24 +169,8 @@ impl Op for LayerNormGradient {
     }
 
     fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
-        let (x, dy) = (inputs.get(0)?, inputs.get(2)?);
-        let real = real_dtype(NAME, "x", x)?;
-        let row = self.0.row(x)?;
-        check_dtype(NAME, "dy", dy, ("x", x))?;
-        check_shape(NAME, "dy", dy, ("x", x))?;
-        let scale = self.0.whole("scale", inputs.get(1)?, &row, x, real)?;
-        let (from, dy) = (ready(x, real)?, ready(dy, real)?);
-        let outputs = for_real!(real, T => {
-            let (from, dy) = (from.as_slice::<T>()?.unwrap_or(&[]), dy.as_slice::<T>()?.unwrap_or(&[]));
-            let scale = scale.as_slice::<T>()?.unwrap_or(&[]);
-            let (mut dscale, mut doffset) = (take::<T>(row.size()), take::<T>(row.size()));
-            let mut dx = take::<T>(from.len());
-            kernels::layer_norm_gradient(from, scale, dy, self.0.epsilon, &mut dx, [&mut dscale, &mut doffset]);
-            let one = |v: Vec<T>| Tensor::from_taken(v, row.clone());
-            [Tensor::from_taken(dx, x.shape().clone()), one(dscale), one(doffset)]
-        });
-        let outputs = outputs.iter().map(|y| y.converted(x.dtype())).collect::<Result<_>>()?;
-        Ok(Computed::many(outputs))
+        let list = self.0.gradients(inputs.get(0)?, inputs.get(1)?, inputs.get(2)?, None)?;
+        Ok(Computed::many(list.into()))
     }
 
     /// With `gx`, `gs` and `go` the gradients of the three outputs, `P(u) = u - mean(u) - z mean(u z)` (which is

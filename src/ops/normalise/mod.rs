@@ -189,7 +189,7 @@ mod tests {
             let (y, mean, variance) = x.batch_norm(axis, &scale, &offset, 0.01).unwrap();
             let others: Vec<isize> = (0..3).filter(|&a| a != axis).collect();
             let (m, v) = x.moments(others, true).unwrap();
-            let mut shape = vec![1; 3];
+            let mut shape = [1; 3];
             shape[axis as usize] = channels;
             let (s, o) = (scale.reshape(&shape[..]).unwrap(), offset.reshape(&shape[..]).unwrap());
             let want = x.batch_normalization(&m, &v, Some(&s), Some(&o), 0.01).unwrap();

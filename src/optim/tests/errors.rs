@@ -29,7 +29,7 @@ fn lists_must_match_and_hold_something() {
         let (a, b) = (variable("net/a", [1.0f32]), variable("net/b", [2.0f32]));
         let g = || dense([1.0f32]);
         refuse(optimizer, &[g()], &[a.clone(), b.clone()], &["1 updates", "2 parameters"]);
-        refuse(optimizer, &[g(), g()], &[a.clone()], &["2 updates", "1 parameters"]);
+        refuse(optimizer, &[g(), g()], std::slice::from_ref(&a), &["2 updates", "1 parameters"]);
         refuse(optimizer, &[], &[], &["no parameters", "at least one"]);
         refuse(optimizer, &[None, None], &[a.clone(), b.clone()], &["no parameter has an update", "net/a"]);
         refuse(optimizer, &[g(), g(), g()], &[a.clone(), b, a], &["net/a came twice"]);
