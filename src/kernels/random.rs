@@ -9,7 +9,7 @@ use super::simd::vectorized;
 /// Elements that one thread fills at a time.
 const CHUNK: usize = 16 << 10;
 /// Blocks computed side by side, for the sake of wide registers.
-const LANES: usize = 16;
+const LANES: usize = 64;
 
 /// Numbered blocks of four random words.
 #[derive(Debug, Clone, Copy)]

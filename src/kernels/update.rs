@@ -9,8 +9,9 @@ use crate::dtype::Element;
 
 /// Elements that one thread changes at a time.
 const CHUNK: usize = 16 << 10;
-/// Elements computed side by side, for the sake of wide registers.
-const LANES: usize = 16;
+/// Elements that are read before any is written, so that the compiler need not tell the slices apart. There may be fewer,
+/// which keeps it from unrolling the loop before it sees the vectors in it.
+const BLOCK: usize = 64;
 
 /// A float type that updates are computed in.
 pub(crate) trait Real: Float + Default + Send + Sync {
@@ -134,45 +135,37 @@ fn run<T: Kept, const N: usize>(
     g: &[T],
     f: impl Fn(T::Real, [T::Real; N]) -> [T::Real; N] + Copy,
 ) {
+    let mut update = [T::Real::default(); BLOCK];
+    let mut values = [[T::Real::default(); BLOCK]; N];
+    for (block, g) in g.chunks(BLOCK).enumerate() {
+        let range = block * BLOCK..block * BLOCK + g.len();
+        update.iter_mut().zip(g).for_each(|(u, g)| *u = g.up());
+        for (values, state) in values.iter_mut().zip(&state) {
+            values.iter_mut().zip(&state[range.clone()]).for_each(|(v, s)| *v = s.up());
+        }
+        compute(&update[..g.len()], &mut values, f);
+        for (values, state) in values.iter().zip(&mut state) {
+            state[range.clone()].iter_mut().zip(values).for_each(|(s, &v)| *s = T::down(v));
+        }
+    }
+}
+
+/// `values = f(update, values)`: the one copy of a rule's loop for all types that are computed in `R`.
+#[inline(never)]
+fn compute<R: Real, const N: usize>(
+    update: &[R],
+    values: &mut [[R; BLOCK]; N],
+    f: impl Fn(R, [R; N]) -> [R; N] + Copy,
+) {
     vectorized(
         #[inline(always)]
         || {
-            let mut start = 0;
-            while start + LANES <= g.len() {
-                lanes::<T, N, LANES>(&mut state, g, start, f);
-                start += LANES;
-            }
-            while start < g.len() {
-                lanes::<T, N, 1>(&mut state, g, start, f);
-                start += 1;
+            for (lane, &update) in update.iter().take(BLOCK).enumerate() {
+                let next = f(update, values.each_ref().map(|values| values[lane]));
+                values.iter_mut().zip(next).for_each(|(values, next)| values[lane] = next);
             }
         },
     );
-}
-
-/// Elements `start` to `start + L - 1`: read all, compute, write all, so that the lanes need not be told apart.
-#[inline(always)]
-fn lanes<T: Kept, const N: usize, const L: usize>(
-    state: &mut [&mut [T]; N],
-    g: &[T],
-    start: usize,
-    f: impl Fn(T::Real, [T::Real; N]) -> [T::Real; N],
-) {
-    let mut update = [T::Real::default(); L];
-    update.iter_mut().zip(&g[start..start + L]).for_each(|(u, g)| *u = g.up());
-    let mut values = [[T::Real::default(); L]; N];
-    for (values, state) in values.iter_mut().zip(state.iter()) {
-        values.iter_mut().zip(&state[start..start + L]).for_each(|(v, s)| *v = s.up());
-    }
-    for (lane, &update) in update.iter().enumerate() {
-        let mut one = [T::Real::default(); N];
-        one.iter_mut().zip(&values).for_each(|(one, values)| *one = values[lane]);
-        let next = f(update, one);
-        values.iter_mut().zip(next).for_each(|(values, next)| values[lane] = next);
-    }
-    for (values, state) in values.iter().zip(state.iter_mut()) {
-        state[start..start + L].iter_mut().zip(values).for_each(|(s, &v)| *s = T::down(v));
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::kernels::reduce;
 use crate::tensor::{Tensor, resolve_axis, take};
 
 use super::apply;
-use super::arithmetic::{for_number, for_ordered};
+use super::arithmetic::for_ordered;
 use super::gradient::Gradient;
 use super::op::{Computed, Inputs, Mask, Op, Saved, Saves, Unary};
 use super::reduction::Reduction;
@@ -26,7 +26,11 @@ impl Unary for Max {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("max", &x)?;
-        for_number!("max", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::max))
+        if x.dtype() == DType::Bool {
+            return Err(Error::dtype("max", "the input", x.dtype(), "a number dtype"));
+        }
+        let wide = x.ordered()?;
+        for_ordered!(wide.dtype(), T => self.0.fill::<T, T>(&wide, reduce::max))?.converted(x.dtype())
     }
 
     /// `dy` in equal parts to the elements that are the largest.
@@ -51,7 +55,11 @@ impl Unary for Min {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         self.0.check("min", &x)?;
-        for_number!("min", x.dtype(), [x], T => self.0.fill::<T, T>(&x, reduce::min))
+        if x.dtype() == DType::Bool {
+            return Err(Error::dtype("min", "the input", x.dtype(), "a number dtype"));
+        }
+        let wide = x.ordered()?;
+        for_ordered!(wide.dtype(), T => self.0.fill::<T, T>(&wide, reduce::min))?.converted(x.dtype())
     }
 
     /// `dy` in equal parts to the elements that are the smallest.

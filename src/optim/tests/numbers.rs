@@ -119,10 +119,7 @@ fn half_floats_are_trained_without_nan() {
                 optimizer.apply(&[dense(g)], std::slice::from_ref(&p)).unwrap();
             }
             let p = floats(&p.value());
-            assert!(
-                p.iter().all(|&p| p.is_finite() && p < 1.0 && p == p.floor().max(p)),
-                "{optimizer:?}: {p:?}"
-            );
+            assert!(p.iter().all(|&p| p.is_finite() && p < 1.0), "{optimizer:?}: {p:?}");
         }
     }
 }
