@@ -41,15 +41,11 @@ pub struct Case {
     #[serde(default)]
     pub sparse_grads: Vec<String>,
     #[serde(default)]
-    pub stateful: bool,
-    #[serde(default)]
     pub special: bool,
     #[serde(default)]
     pub quirk: bool,
     #[serde(default)]
     pub f32_noise: HashMap<String, [f64; 2]>,
-    #[serde(default)]
-    pub nonfinite: Vec<String>,
     #[serde(default)]
     pub script: Vec<Value>,
     #[serde(default)]

@@ -50,7 +50,6 @@ pub fn tolerance(case: &Case, key: &str) -> Tolerance {
             // The reference rounds some constants to f32 there; exact ones are right.
             "optim" if case.quirk => 1e-7,
             "train" if case.quirk => 1e-6,
-            "ops" if case.quirk => 1e-8,
             "nets" => 1e-10,
             "train" => 1e-9,
             _ => 1e-12,

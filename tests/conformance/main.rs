@@ -46,7 +46,6 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
         (_, "optimizer") => optimizers::run(check),
-        (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),
         ("errors", _) => errors::run(check).map(|()| true),
         (_, "table") => tables::run(check),

@@ -3,9 +3,11 @@
 //! Only cases that the fixtures flag as a quirk, and refusals that our interface makes needless or impossible, stand here.
 //! What we do instead is checked.
 
-use crate::Outcome;
-use crate::check::{Tolerance, compare};
+use couplet::{DType, Tensor};
+
+use crate::check::{Check, Tolerance, compare};
 use crate::errors::Row;
+use crate::{Outcome, gradients, problem};
 
 /// A refusal that we do not share.
 pub struct Mended {
@@ -46,7 +48,7 @@ const REFUSALS: &[Mended] = &[
             let mut single: Row = serde_json::from_value(serde_json::json!({ "module": "BatchNorm" }))?;
             single.ctor = row.ctor.clone();
             let run = |row: &Row| row.perform(&*row.build()?.ok_or("there is no BatchNorm")?, call);
-            same(&run(row)?, &run(&single)?.cast(couplet::DType::F64)?, 1e-6)
+            same(&run(row)?, &run(&single)?.cast(DType::F64)?, 1e-6)
         }),
         why: "f64 works for every rank and layout",
     },
@@ -72,7 +74,7 @@ const REFUSALS: &[Mended] = &[
     },
 ];
 
-fn same(got: &couplet::Tensor, want: &couplet::Tensor, rtol: f64) -> Outcome<bool> {
+fn same(got: &Tensor, want: &Tensor, rtol: f64) -> Outcome<bool> {
     Ok(compare(got, want, Tolerance { rtol, atol: rtol }, 0.0, |_| false).is_ok())
 }
 
@@ -81,4 +83,50 @@ pub fn refusal(row: &Row) -> Option<&'static Mended> {
     REFUSALS.iter().find(|entry| {
         row.module.as_deref().is_some_and(|name| entry.modules.contains(&name)) && (entry.fits)(row)
     })
+}
+
+/// An operation that a case flags as a quirk.
+struct MendedOp {
+    module: &'static str,
+    /// What the reference computes.
+    theirs: fn(&Tensor) -> couplet::Result<Tensor>,
+    /// What we compute, written out.
+    ours: fn(&Tensor) -> couplet::Result<Tensor>,
+    /// Our operation.
+    op: fn(&Tensor) -> couplet::Result<Tensor>,
+    why: &'static str,
+}
+
+const OPS: &[MendedOp] = &[MendedOp {
+    module: "gelu",
+    theirs: |x| gelu(x, f64::from(std::f32::consts::FRAC_1_SQRT_2)),
+    ours: |x| gelu(x, std::f64::consts::FRAC_1_SQRT_2),
+    op: Tensor::gelu,
+    why: "sqrt(1/2) is not rounded to f32 in f64",
+}];
+
+/// `x / 2 (1 + erf(x root))`, where `root` is the root of 1/2.
+fn gelu(x: &Tensor, root: f64) -> couplet::Result<Tensor> {
+    (x * 0.5)? * ((x * root)?.erf()? + 1.0)
+}
+
+/// Checks an operation with a quirk: the reference's formula gives the numbers of the case, and ours those of the right
+/// one. Returns false if there is no entry for it.
+pub fn op(check: &Check<'_>) -> Outcome<bool> {
+    let case = check.case;
+    let Some(entry) = OPS.iter().find(|entry| case.quirk && entry.module == case.module) else {
+        return Ok(false);
+    };
+    let inputs = case.inputs()?;
+    let one = |x: &[Tensor], f: fn(&Tensor) -> couplet::Result<Tensor>| {
+        let [x] = x else { return Err(problem("one input is expected")) };
+        Ok(vec![("y".to_owned(), f(x)?)])
+    };
+    gradients::compare(check, &inputs, || Ok(Vec::new()), false, |x| one(x, entry.theirs))?;
+    for (_, x) in &inputs {
+        let right = same(&(entry.op)(x)?, &(entry.ours)(x)?, 1e-15)?;
+        check.that(right, || format!("it is not true that {}", entry.why));
+    }
+    check.mended(entry.why.to_owned());
+    Ok(true)
 }

@@ -1,12 +1,13 @@
 //! Steps of optimisers.
 
 use couplet::optim::{Adam, HyperParameter, Momentum, Optimizer, RMSProp, SGD};
-use couplet::{Gradient, IndexedSlices, Module, Tensor, Variable, init};
+use couplet::{Gradient, IndexedSlices, Tensor, Variable, init};
 use serde_json::{Map, Value};
 
 use crate::args::Args;
 use crate::case::{Case, dtype};
 use crate::check::{Check, Tolerance, tolerance};
+use crate::modules::layers::named;
 use crate::{Outcome, modules, problem};
 
 /// Hyper-parameters that are variables.
@@ -65,29 +66,25 @@ pub fn build(
             optimizer
         }};
     }
-    /// The optimiser under the name that is given, if there is one.
-    fn named(optimizer: impl Optimizer + 'static, args: &mut Args) -> Outcome<Box<dyn Optimizer>> {
-        Ok(Box::new(match args.get::<String>("name")? {
-            Some(name) => optimizer.name(&name),
-            None => optimizer,
-        }))
+    fn boxed(optimizer: impl Optimizer + 'static) -> Box<dyn Optimizer> {
+        Box::new(optimizer)
     }
     let learning_rate = hyper("learning_rate")?;
     let optimizer = match name {
-        "SGD" => named(SGD::new(needed(learning_rate)?), &mut args)?,
+        "SGD" => boxed(named(SGD::new(needed(learning_rate)?), &mut args)?),
         "Momentum" => {
             let optimizer = Momentum::new(needed(learning_rate)?, needed(hyper("momentum")?)?);
             let use_nesterov = args.or("use_nesterov", false)?;
-            named(optimizer.use_nesterov(use_nesterov), &mut args)?
+            boxed(named(optimizer.use_nesterov(use_nesterov), &mut args)?)
         }
         "RMSProp" => {
             let optimizer = with!(RMSProp::new(needed(learning_rate)?), decay, momentum, epsilon);
             let centered = args.or("centered", false)?;
-            named(optimizer.centered(centered), &mut args)?
+            boxed(named(optimizer.centered(centered), &mut args)?)
         }
         "Adam" => {
             let optimizer = learning_rate.map_or_else(Adam::default, Adam::new);
-            named(with!(optimizer, beta1, beta2, epsilon), &mut args)?
+            boxed(named(with!(optimizer, beta1, beta2, epsilon), &mut args)?)
         }
         _ => return Ok(None),
     };

@@ -13,6 +13,11 @@ trait Subject {
     fn module(&self) -> &dyn Module;
     fn call(&self) -> Result<Tensor>;
     fn duplicate(&self) -> Box<dyn Subject>;
+
+    /// The layer and the shape of its input, if it is one.
+    fn layer(&self) -> Option<(&dyn Forward, &'static [usize])> {
+        None
+    }
 }
 
 struct Of<M, C> {
@@ -34,6 +39,30 @@ impl<M: Module + 'static, C: Fn(&M) -> Result<Tensor> + Copy + 'static> Subject 
     }
 }
 
+/// A layer, called in training with an input of this shape.
+struct Layer<M> {
+    layer: M,
+    shape: &'static [usize],
+}
+
+impl<M: Module + Forward + 'static> Subject for Layer<M> {
+    fn module(&self) -> &dyn Module {
+        &self.layer
+    }
+
+    fn call(&self) -> Result<Tensor> {
+        self.layer.forward_t(&x(self.shape), true)
+    }
+
+    fn duplicate(&self) -> Box<dyn Subject> {
+        Box::new(Layer { layer: self.layer.duplicate().unwrap(), shape: self.shape })
+    }
+
+    fn layer(&self) -> Option<(&dyn Forward, &'static [usize])> {
+        Some((&self.layer, self.shape))
+    }
+}
+
 type Make = Box<dyn Fn() -> Box<dyn Subject>>;
 
 fn subject<M: Module + 'static>(
@@ -50,9 +79,8 @@ fn x(shape: &[usize]) -> Tensor {
     Tensor::from_vec::<f32>(numbers, shape).unwrap()
 }
 
-/// A layer, called in training with an input of this shape.
 fn layer<M: Module + Forward + 'static>(make: impl Fn() -> M + 'static, shape: &'static [usize]) -> Make {
-    subject(make, |layer: &M| layer.forward_t(&x(shape), true))
+    Box::new(move || Box::new(Layer { layer: make(), shape }))
 }
 
 fn every_module() -> Vec<Make> {
@@ -86,7 +114,7 @@ fn every_module() -> Vec<Make> {
                 average.value()
             },
         ),
-        subject(|| crate::Deferred::new(|| Linear::new(3)), |deferred| deferred.forward(&x(&[2, 4]))),
+        layer(|| crate::Deferred::new(|| Linear::new(3)), &[2, 4]),
     ]
 }
 
@@ -208,6 +236,135 @@ fn names_begin_with_the_scope_and_variables_are_made_once() {
         let passed_in = ["sequential/", "deferred/"].contains(&inside.as_str());
         for (_, variable) in subject.module().named_variables().unwrap() {
             assert!(passed_in || variable.name().starts_with(&inside), "{} in {inside}", variable.name());
+        }
+    }
+}
+
+#[test]
+fn a_wrong_rank_is_refused_in_the_name_of_the_module_and_makes_nothing() {
+    for make in every_module() {
+        let subject = make();
+        let Some((layer, _)) = subject.layer() else { continue };
+        let before = bits_of_all(subject.module());
+        let kind = subject.module().kind();
+        match layer.forward_t(&Tensor::from(1.0f32), true) {
+            Ok(_) => assert_eq!(kind, "Dropout", "only dropout is defined for a scalar"),
+            // What only passes its input on is not at fault: it is silent, or says where below it the fault is.
+            Err(e) if kind == "Deferred" => assert!(e.to_string().contains("linear"), "{kind}: {e}"),
+            Err(e) => assert!(e.to_string().contains(&subject.module().scope().path()), "{kind}: {e}"),
+        }
+        assert_eq!(bits_of_all(subject.module()), before, "{kind}");
+        subject.call().unwrap();
+    }
+}
+
+#[test]
+fn an_empty_batch_gives_an_empty_output_and_makes_the_same_variables() {
+    for make in every_module() {
+        let (subject, other) = (make(), make());
+        let Some((layer, shape)) = subject.layer() else { continue };
+        let kind = subject.module().kind();
+        let empty = Tensor::zeros([&[0], &shape[1..]].concat(), DType::F32).unwrap();
+        for is_training in [true, false] {
+            let y = layer.forward_t(&empty, is_training).unwrap_or_else(|e| panic!("{kind}: {e}"));
+            assert_eq!((y.size(), y.dim(0).unwrap()), (0, 0), "{kind}");
+        }
+        let averages = bits_of_all(subject.module());
+        subject.call().unwrap();
+        let full = other.call().unwrap();
+        let shapes = |subject: &dyn Subject| -> Vec<(String, Shape)> {
+            let named = subject.module().named_variables().unwrap().into_iter();
+            named.map(|(path, variable)| (path, variable.shape().clone())).collect()
+        };
+        assert_eq!(shapes(&*subject), shapes(&*other), "{kind}");
+        assert_eq!(averages.len(), shapes(&*subject).len(), "{kind}");
+        assert!(full.to_vec::<f32>().unwrap().iter().all(|y| y.is_finite()), "{kind}");
+    }
+}
+
+#[test]
+fn another_batch_size_uses_the_same_variables() {
+    for make in every_module() {
+        let subject = make();
+        let Some((layer, shape)) = subject.layer() else { continue };
+        subject.call().unwrap();
+        let ids =
+            || subject.module().named_variables().unwrap().iter().map(|(_, v)| v.id()).collect::<Vec<_>>();
+        let first = ids();
+        for batch in [1, 7] {
+            let y = layer.forward_t(&x(&[&[batch], &shape[1..]].concat()), true).unwrap();
+            assert_eq!(y.dim(0).unwrap(), batch, "{}", subject.module().kind());
+        }
+        assert_eq!(ids(), first, "{}", subject.module().kind());
+    }
+}
+
+#[test]
+fn doubles_stay_doubles() {
+    for make in every_module() {
+        let subject = make();
+        let Some((layer, shape)) = subject.layer() else { continue };
+        let kind = subject.module().kind();
+        let y = layer.forward_t(&x(shape).cast(DType::F64).unwrap(), true).unwrap();
+        assert_eq!(y.dtype(), DType::F64, "{kind}");
+        for (path, variable) in subject.module().named_variables().unwrap() {
+            assert!(
+                [DType::F64, DType::I64].contains(&variable.dtype()),
+                "{kind}: {path} is {}",
+                variable.dtype()
+            );
+        }
+        if subject.module().named_variables().unwrap().iter().any(|(_, variable)| variable.trainable()) {
+            assert!(layer.forward_t(&x(shape), true).is_err(), "{kind} mixes dtypes");
+        }
+    }
+}
+
+/// The gradients of a call, by path of the variables that get one.
+fn reached(subject: &dyn Subject) -> BTreeSet<String> {
+    let tape = GradientTape::new();
+    let y = subject.call().unwrap();
+    let named = subject.module().named_variables().unwrap();
+    let variables: Vec<&Variable> = named.iter().map(|(_, variable)| variable).collect();
+    // The sum of a normalised batch does not depend on the scale; its product with unequal numbers does.
+    let weights = x(&y.shape().to_vec());
+    let gradients = tape.gradient_with_seed(&y, &weights, &variables).unwrap();
+    let with = named.iter().zip(gradients).filter(|(_, gradient)| gradient.is_some());
+    with.map(|((path, _), _)| path.clone()).collect()
+}
+
+#[test]
+fn gradients_reach_every_trainable_variable_and_no_other() {
+    for make in every_module() {
+        let subject = make();
+        if subject.layer().is_none() {
+            continue;
+        }
+        let got = reached(&*subject);
+        let named = subject.module().named_variables().unwrap().into_iter();
+        let want = named.filter(|(_, variable)| variable.trainable()).map(|(path, _)| path).collect();
+        assert_eq!(got, want, "{}", subject.module().kind());
+    }
+}
+
+#[test]
+fn what_is_frozen_before_or_after_the_first_call_gets_no_gradient_until_it_is_thawed() {
+    for make in every_module() {
+        let (before, after) = (make(), make());
+        let kind = before.module().kind();
+        if before.layer().is_none() {
+            continue;
+        }
+        before.module().freeze("").unwrap();
+        after.call().unwrap();
+        after.module().freeze("").unwrap();
+        for subject in [before, after] {
+            assert!(reached(&*subject).is_empty(), "{kind}");
+            let named = subject.module().named_variables().unwrap();
+            assert!(named.iter().all(|(_, variable)| variable.is_frozen()), "{kind}");
+            subject.module().thaw("").unwrap();
+            let trainable = named.iter().filter(|(_, variable)| variable.trainable()).count();
+            assert_eq!(reached(&*subject).len(), trainable, "{kind}");
         }
     }
 }

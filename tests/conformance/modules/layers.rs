@@ -50,17 +50,22 @@ fn boxed(layer: impl Layer + 'static) -> Outcome<Box<dyn Layer>> {
     Ok(Box::new(layer))
 }
 
+/// The module under the name that is given, if there is one.
+pub fn named<M: Module>(module: M, args: &mut Args) -> Outcome<M> {
+    Ok(match args.get::<String>("name")? {
+        Some(name) => module.name(&name),
+        None => module,
+    })
+}
+
 /// Calls the setters whose arguments are given; `name` is one of them for every module.
 macro_rules! set {
-    ($module:expr, $args:ident, $($argument:ident: $kind:ty),*) => {{
-        let mut module = $module;
+    ($module:expr, $args:ident, $($argument:ident: $kind:ty),+) => {{
+        let mut module = named($module, $args)?;
         $(if let Some(value) = $args.get::<$kind>(stringify!($argument))? {
             module = module.$argument(value);
-        })*
-        match $args.get::<String>("name")? {
-            Some(name) => module.name(&name),
-            None => module,
-        }
+        })+
+        module
     }};
 }
 
@@ -93,7 +98,7 @@ fn deferred(args: &mut Args) -> Outcome<Deferred<Box<dyn Forward>>> {
     let build = move || -> Box<dyn Forward> {
         serde_json::from_value::<LayerArgument>(constructor.clone()).expect("it was built a moment ago").0
     };
-    Ok(set!(Deferred::new(build), args,))
+    named(Deferred::new(build), args)
 }
 
 fn dropout(args: &mut Args) -> Outcome<Dropout> {
@@ -127,7 +132,7 @@ pub fn reshape(args: &mut Args) -> Outcome<Reshape> {
 fn sequential(args: &mut Args) -> Outcome<Sequential> {
     let layers = args.or::<Vec<LayerArgument>>("layers", Vec::new())?;
     let sequential = layers.into_iter().fold(Sequential::new(), |sequential, layer| sequential.push(layer.0));
-    Ok(set!(sequential, args,))
+    named(sequential, args)
 }
 
 /// `{"module": ..., "ctor": ...}` or `{"fn": ...}`.

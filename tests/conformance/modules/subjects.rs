@@ -17,10 +17,7 @@ pub const SUBJECTS: &[(&str, Build)] = &[
     ("Bias", |args| Ok(Box::new(Shift(layers::bias(args)?)))),
     ("ExponentialMovingAverage", |args| {
         let average = ExponentialMovingAverage::new(args.need("decay")?);
-        Ok(Box::new(Statistic(match args.get::<String>("name")? {
-            Some(name) => average.name(&name),
-            None => average,
-        })))
+        Ok(Box::new(Statistic(layers::named(average, args)?)))
     }),
     ("MLP.reverse", |args| Ok(Box::new(there_and_back(args)?))),
     ("Reshape.reversed", |args| {

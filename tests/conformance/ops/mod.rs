@@ -11,7 +11,7 @@ use couplet::Tensor;
 
 use crate::args::Args;
 use crate::check::Check;
-use crate::{Outcome, Outputs, gradients};
+use crate::{Outcome, Outputs, gradients, mended};
 
 /// An operation of the reference: its tensors in order, and its other arguments.
 type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
@@ -29,6 +29,9 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let Some((name, op)) = OPS.iter().copied().flatten().find(|(name, _)| *name == case.module) else {
         return Ok(false);
     };
+    if mended::op(check)? {
+        return Ok(true);
+    }
     let mut args = Args::new(&case.call);
     let inputs = case.inputs()?;
     gradients::compare(check, &inputs, || Ok(Vec::new()), STEPS.contains(name), |x| op(x, &mut args))?;
@@ -42,6 +45,6 @@ fn one(y: couplet::Result<Tensor>) -> Outcome<Outputs> {
 }
 
 /// Outputs that are called by their position.
-fn numbered(list: impl IntoIterator<Item = couplet::Result<Tensor>>) -> Outcome<Outputs> {
-    list.into_iter().enumerate().map(|(i, y)| Ok((i.to_string(), y?))).collect()
+fn numbered(list: couplet::Result<Vec<Tensor>>) -> Outcome<Outputs> {
+    Ok(list?.into_iter().enumerate().map(|(i, y)| (i.to_string(), y)).collect())
 }

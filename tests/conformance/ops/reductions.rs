@@ -1,6 +1,7 @@
 //! Reductions over axes.
 
-use couplet::Tensor;
+use couplet::optim::{clip_by_global_norm, global_norm};
+use couplet::{Gradient, Tensor};
 
 use super::{Op, one};
 use crate::args::{Args, OneOrMany};
@@ -13,6 +14,22 @@ pub const OPS: &[(&str, Op)] = &[
     ("reduce_min", |x, args| reduce(x, args, |x, axes, keep| x.min_axes(axes, keep))),
     ("reduce_std", |x, args| reduce(x, args, |x, axes, keep| x.std_axes(axes, keep))),
     ("reduce_variance", |x, args| reduce(x, args, |x, axes, keep| x.var_axes(axes, keep))),
+    ("reduce_prod", |x, args| reduce(x, args, |x, axes, keep| x.prod_axes(axes, keep))),
+    ("reduce_logsumexp", |x, args| reduce(x, args, |x, axes, keep| x.logsumexp_axes(axes, keep))),
+    ("reduce_all", |x, args| reduce(x, args, |x, axes, keep| x.all_axes(axes, keep))),
+    ("reduce_any", |x, args| reduce(x, args, |x, axes, keep| x.any_axes(axes, keep))),
+    ("cumsum", |x, args| run_along(x, args, Tensor::cumsum)),
+    ("cumprod", |x, args| run_along(x, args, Tensor::cumprod)),
+    ("trace", |x, _| one(x[0].trace())),
+    ("global_norm", |x, _| one(global_norm(&gradients(x)))),
+    ("clip_by_global_norm", |x, args| {
+        let (clipped, norm) = clip_by_global_norm(&gradients(x), args.need("clip_norm")?)?;
+        let mut outputs = vec![("norm".to_owned(), norm)];
+        for (i, clipped) in clipped.into_iter().flatten().enumerate() {
+            outputs.push((format!("clipped/{i}"), clipped.to_dense()?));
+        }
+        Ok(outputs)
+    }),
     ("moments", |x, args| {
         let (axes, keep) = (args.need::<OneOrMany<isize>>("axes")?.list(), args.or("keepdims", false)?);
         let (mean, variance) = x[0].moments(axes, keep)?;
@@ -41,4 +58,17 @@ fn reduce(
 ) -> Outcome<Outputs> {
     let axes = axes(&x[0], args)?;
     one(op(&x[0], &axes, args.or("keepdims", false)?))
+}
+
+/// The argument `axis`, from which the result runs on.
+fn run_along(
+    x: &[Tensor],
+    args: &mut Args,
+    op: fn(&Tensor, isize, bool, bool) -> couplet::Result<Tensor>,
+) -> Outcome<Outputs> {
+    one(op(&x[0], args.or("axis", 0)?, args.or("exclusive", false)?, args.or("reverse", false)?))
+}
+
+fn gradients(x: &[Tensor]) -> Vec<Option<Gradient>> {
+    x.iter().map(|x| Some(x.clone().into())).collect()
 }

@@ -19,10 +19,7 @@ pub const OPS: &[(&str, Op)] = &[
     ("squeeze", squeeze),
     ("concat", |x, args| one(Tensor::concat(&x.iter().collect::<Vec<_>>(), args.need("axis")?))),
     ("stack", |x, args| one(Tensor::stack(&x.iter().collect::<Vec<_>>(), args.or("axis", 0)?))),
-    ("unstack", |x, args| {
-        let axis = args.or("axis", 0)?;
-        numbered((0..x[0].dim(axis)?).map(|i| x[0].narrow(axis, i, 1)?.squeeze(axis)))
-    }),
+    ("unstack", |x, args| numbered(x[0].unstack(args.or("axis", 0)?))),
     ("split", split),
     ("slice", slice),
     ("strided_slice", strided_slice),
@@ -30,6 +27,30 @@ pub const OPS: &[(&str, Op)] = &[
     ("pad", pad),
     ("one_hot", one_hot),
     ("embedding_lookup", |x, _| one(x[0].gather_rows(&x[1]))),
+    ("gather", |x, args| one(x[0].gather(&x[1], args.or("axis", 0)?))),
+    ("gather_nd", |x, _| one(x[0].gather_nd(&x[1]))),
+    ("scatter_nd", |x, args| one(x[1].scatter_nd(&x[0], args.need::<Vec<usize>>("shape")?))),
+    ("tensor_scatter_nd_add", |x, _| one(x[0].tensor_scatter_add(&x[1], &x[2]))),
+    ("tensor_scatter_nd_update", |x, _| one(x[0].tensor_scatter_update(&x[1], &x[2]))),
+    ("unsorted_segment_sum", |x, args| one(x[0].segment_sum(&x[1], args.need("num")?))),
+    ("where_indices", |x, _| one(x[0].where_indices())),
+    ("repeat", |x, args| one(x[0].repeat(args.need("repeats")?, args.need("axis")?))),
+    ("roll", roll),
+    ("tile", |x, args| one(x[0].tile(&args.need::<Vec<usize>>("multiples")?))),
+    ("sort", |x, args| {
+        let descending = match args.or("direction", "ASCENDING".to_owned())?.as_str() {
+            "ASCENDING" => false,
+            "DESCENDING" => true,
+            other => return Err(problem(format!("argument direction={other} is not understood"))),
+        };
+        one(x[0].sort(args.or("axis", -1)?, descending))
+    }),
+    ("top_k", |x, args| {
+        args.expect("sorted", true)?;
+        let (values, indices) = x[0].top_k(args.need("k")?)?;
+        // The reference numbers in i32.
+        Ok(vec![("values".into(), values), ("indices".into(), indices.cast(DType::I32)?)])
+    }),
 ];
 
 fn position(x: &Tensor, axis: isize) -> usize {
@@ -58,15 +79,10 @@ fn squeeze(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
 
 fn split(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
     let axis = args.or("axis", 0)?;
-    let sizes = match args.need::<OneOrMany<usize>>("num_or_size_splits")? {
-        OneOrMany::One(count) => vec![x[0].dim(axis)? / count; count],
-        OneOrMany::Many(sizes) => sizes,
-    };
-    let mut start = 0;
-    numbered(sizes.into_iter().map(|size| {
-        start += size;
-        x[0].narrow(axis, start - size, size)
-    }))
+    numbered(match args.need::<OneOrMany<usize>>("num_or_size_splits")? {
+        OneOrMany::One(count) => x[0].chunk(count, axis),
+        OneOrMany::Many(sizes) => x[0].split(&sizes, axis),
+    })
 }
 
 fn slice(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
@@ -136,4 +152,13 @@ fn one_hot(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
     let mut order: Vec<isize> = (0..last as isize).collect();
     order.insert(axis, last as isize);
     one(y.transpose(&order))
+}
+
+fn roll(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
+    let (shifts, axes) =
+        (args.need::<OneOrMany<isize>>("shift")?.list(), args.need::<OneOrMany<isize>>("axis")?.list());
+    if shifts.len() != axes.len() {
+        return Err(problem("shift and axis differ in length"));
+    }
+    one(shifts.into_iter().zip(axes).try_fold(x[0].clone(), |x, (shift, axis)| x.roll(shift, axis)))
 }
