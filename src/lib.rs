@@ -11,9 +11,9 @@ mod dtype;
 mod error;
 pub mod init;
 pub(crate) mod kernels;
-mod module;
 pub mod losses;
 pub mod metrics;
+mod module;
 pub mod nets;
 pub mod nn;
 pub mod ops;
@@ -36,7 +36,7 @@ pub use module::{
     Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
     build_with, format_variables, log_variables, summary,
 };
-pub use scope::{Entered, Scope};
 pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
+pub use scope::{Entered, Scope};
 pub use tensor::{Shape, Tensor, release_cached_memory};
 pub use variable::Variable;

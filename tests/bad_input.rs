@@ -18,7 +18,12 @@ fn zeros(shape: &[usize]) -> Tensor {
 }
 
 fn values(module: &impl Module) -> Vec<Vec<f32>> {
-    module.variables().unwrap().iter().map(|v| v.value().cast(DType::F32).unwrap().to_vec().unwrap()).collect()
+    module
+        .variables()
+        .unwrap()
+        .iter()
+        .map(|v| v.value().cast(DType::F32).unwrap().to_vec().unwrap())
+        .collect()
 }
 
 #[test]
@@ -109,7 +114,10 @@ fn gradients_must_fit_their_parameters() {
     let dense = |values: &[f32]| Some(Gradient::Dense(Tensor::from(values)));
     let adam = Adam::new(0.1);
     refused(adam.apply(&[dense(&[1.0, 1.0])], &[v.clone(), w.clone()]), &["1", "2"]);
-    refused(adam.apply(&[dense(&[1.0, 1.0]), dense(&[1.0, 1.0])], &[v.clone(), w.clone()]), &["net/w", "[2]", "[1]"]);
+    refused(
+        adam.apply(&[dense(&[1.0, 1.0]), dense(&[1.0, 1.0])], &[v.clone(), w.clone()]),
+        &["net/w", "[2]", "[1]"],
+    );
     refused(adam.apply(&[], &[]), &["parameter"]);
     refused(adam.apply(&[None, None], &[v.clone(), w.clone()]), &["parameter"]);
     let wide = Some(Gradient::Dense(Tensor::from([1.0f64])));
@@ -174,7 +182,8 @@ fn a_name_that_is_no_identifier_and_variables_too_early_are_refused() {
 fn huge_shapes_and_axes_out_of_range_are_errors() {
     refused(Tensor::zeros([usize::MAX, 3], DType::F32), &["18446744073709551615", "bytes"]);
     let x = zeros(&[2, 3]);
-    for outcome in [x.sum_axes(2, false), x.softmax(-3), x.transpose(&[0, 0]), x.expand_dims(4), x.squeeze(0)] {
+    for outcome in [x.sum_axes(2, false), x.softmax(-3), x.transpose(&[0, 0]), x.expand_dims(4), x.squeeze(0)]
+    {
         refused(outcome, &[]);
     }
     refused(x.reshape([4, 2]), &["[2, 3]", "[4, 2]"]);

@@ -13,8 +13,13 @@ use std::process::Command;
 use couplet::Result;
 
 /// A workload: its name and what runs it.
-const WORKLOADS: [(&str, fn() -> Result<()>); 5] =
-    [("W1", mlp::train), ("W2", mnist::train), ("W2i", mnist::infer), ("W5", mlp::latency), ("W5b", overhead::run)];
+const WORKLOADS: [(&str, fn() -> Result<()>); 5] = [
+    ("W1", mlp::train),
+    ("W2", mnist::train),
+    ("W2i", mnist::infer),
+    ("W5", mlp::latency),
+    ("W5b", overhead::run),
+];
 
 /// Workloads of single ops.
 const PRODUCTS: (&str, fn() -> Result<()>) = ("W7", products::run);
@@ -35,7 +40,10 @@ fn main() {
         return;
     }
     let wanted = |name: &str| {
-        arguments.is_empty() || arguments.iter().any(|a| a == name || (a == "W8" && name == "W2") || (a == "W2" && name == "W2i"))
+        arguments.is_empty()
+            || arguments
+                .iter()
+                .any(|a| a == name || (a == "W8" && name == "W2") || (a == "W2" && name == "W2i"))
     };
     for (name, _) in all().filter(|(name, _)| wanted(name)) {
         let program = std::env::current_exe().expect("a running program has a path");

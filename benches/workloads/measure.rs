@@ -20,8 +20,15 @@ pub struct Timing {
 /// Busy seconds of the machine and of this process, from the system's counters.
 fn busy() -> (f64, f64) {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let all: Vec<f64> =
-        text.lines().next().unwrap_or("").split_whitespace().skip(1).take(8).filter_map(|v| v.parse().ok()).collect();
+    let all: Vec<f64> = text
+        .lines()
+        .next()
+        .unwrap_or("")
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|v| v.parse().ok())
+        .collect();
     let machine = if all.len() == 8 { all.iter().sum::<f64>() - all[3] - all[4] } else { 0.0 };
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();

@@ -51,7 +51,10 @@ pub fn train_step(
         Ok(())
     })?;
     let params: usize = net.trainable_variables()?.iter().map(|v| v.shape().size()).sum();
-    let notes = format!("params {params}; loss {first:.7} -> {last:.7} after {steps} steps; |grad| {:.3}", norm.sqrt());
+    let notes = format!(
+        "params {params}; loss {first:.7} -> {last:.7} after {steps} steps; |grad| {:.3}",
+        norm.sqrt()
+    );
     let value = if unit.starts_with("us") { timing.seconds * 1e6 } else { per_step / timing.seconds };
     emit(workload, metric, value, unit, &notes, Some(&timing));
     Ok(())

@@ -261,11 +261,9 @@ fn step(record: &record::Record, plan: &Plan, store: &mut Store) -> Result<()> {
     }
     let inputs = record.inputs.as_slice();
     let name = record.op.name();
-    record.op.each_gradient(&record.saved, dy, needs, inputs.len(), &mut |i, gradient| {
-        match inputs.get(i) {
-            Some(&slot) if needs.has(i) && needed.has(slot) => store.add(slot, fit(name, gradient, slot)?),
-            _ => Ok(()),
-        }
+    record.op.each_gradient(&record.saved, dy, needs, inputs.len(), &mut |i, gradient| match inputs.get(i) {
+        Some(&slot) if needs.has(i) && needed.has(slot) => store.add(slot, fit(name, gradient, slot)?),
+        _ => Ok(()),
     })
 }
 

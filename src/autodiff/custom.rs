@@ -44,7 +44,8 @@ impl Op for Custom {
         let Some(Some(dy)) = dy.first() else { return Ok((0..self.inputs).map(|_| None).collect()) };
         let gradients = (self.gradient)(dy)?;
         if gradients.len() != self.inputs {
-            let problem = format!("the gradient returned {} entries for {} inputs", gradients.len(), self.inputs);
+            let problem =
+                format!("the gradient returned {} entries for {} inputs", gradients.len(), self.inputs);
             return Err(Error::usage("custom_gradient", problem, "return one entry for each input"));
         }
         Ok(gradients.into_iter().map(|g| g.map(Gradient::Dense)).collect())
@@ -77,7 +78,10 @@ impl Op for Custom {
 /// # Errors
 /// `f` fails. A gradient function that returns another number of entries than there are inputs is an error of
 /// [`gradient`](crate::GradientTape::gradient).
-pub fn custom_gradient<G>(inputs: &[&Tensor], f: impl FnOnce(&[&Tensor]) -> Result<(Tensor, G)>) -> Result<Tensor>
+pub fn custom_gradient<G>(
+    inputs: &[&Tensor],
+    f: impl FnOnce(&[&Tensor]) -> Result<(Tensor, G)>,
+) -> Result<Tensor>
 where
     G: Fn(&Tensor) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
 {

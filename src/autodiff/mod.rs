@@ -1,8 +1,8 @@
 //! Automatic differentiation: tapes, gradients and their checks.
 
 mod backward;
-mod custom;
 mod check;
+mod custom;
 mod tape;
 
 pub use backward::Seed;

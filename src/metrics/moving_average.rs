@@ -1,8 +1,8 @@
 //! Exponential moving average.
 
+use crate::autodiff::no_grad;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::autodiff::no_grad;
 use crate::init;
 use crate::module::Once;
 use crate::scope::Scope;
@@ -61,7 +61,11 @@ impl ExponentialMovingAverage {
     fn started(&self) -> Result<(&Variable, &Variable)> {
         match (self.hidden.get(), self.average.get()) {
             (Some(hidden), Some(average)) => Ok((hidden, average)),
-            _ => Err(Error::usage("moving_average", "there was no value yet", "call update or initialize first")),
+            _ => Err(Error::usage(
+                "moving_average",
+                "there was no value yet",
+                "call update or initialize first",
+            )),
         }
     }
 }

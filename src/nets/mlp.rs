@@ -145,7 +145,11 @@ impl MLP {
         let size = |layer: &Linear| {
             layer.input_size().ok_or_else(|| {
                 let problem = format!("{} was not called yet", self.scope.name());
-                Error::usage("reverse", problem, "call it on an input first, so that it knows its input sizes")
+                Error::usage(
+                    "reverse",
+                    problem,
+                    "call it on an input first, so that it knows its input sizes",
+                )
             })
         };
         let sizes: Vec<usize> = self.layers.iter().rev().map(size).collect::<Result<_>>()?;

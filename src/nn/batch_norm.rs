@@ -160,7 +160,9 @@ fn axes(x: &Tensor, data_format: &str) -> Result<(usize, Vec<isize>)> {
             return Err(Error::shape("batch_norm", "x", x.shape(), "rank 2 or more with channels first"));
         }
         ChannelAxis::First => 1,
-        ChannelAxis::Last if x.rank() == 0 => return Err(Error::shape("batch_norm", "x", x.shape(), "rank 1 or more")),
+        ChannelAxis::Last if x.rank() == 0 => {
+            return Err(Error::shape("batch_norm", "x", x.shape(), "rank 1 or more"));
+        }
         ChannelAxis::Last => x.rank() - 1,
     };
     Ok((channels, (0..x.rank()).filter(|&a| a != channels).map(|a| a as isize).collect()))
@@ -183,7 +185,8 @@ impl BatchNorm {
         let mut parameter = vec![1; x.rank() - channel];
         parameter[0] = channels;
         if let Some(scale) = self.scale.get().filter(|scale| *scale.shape() != parameter[..]) {
-            let expected = format!("an input that fits the scale of shape {} of the first call", scale.shape());
+            let expected =
+                format!("an input that fits the scale of shape {} of the first call", scale.shape());
             return Err(Error::shape("batch_norm", "x", x.shape(), expected));
         }
         let make = |name: &str, init: Arc<dyn Initializer>, trainable: bool| match trainable {

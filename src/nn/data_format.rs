@@ -63,7 +63,9 @@ mod tests {
         for format in ["channels_last", "NWC", "NHWC", "NDHWC", "NTC", "BTD", "TBD", "BTHWD", "TBHWD"] {
             assert_eq!(channel_axis("t", format).unwrap(), ChannelAxis::Last, "{format}");
         }
-        for format in ["foo", "NHW", "HWC", "NCHC", "BTDTD", "channel_last", "chanels_first", "nhwc", "N", "C", ""] {
+        for format in
+            ["foo", "NHW", "HWC", "NCHC", "BTDTD", "channel_last", "chanels_first", "nhwc", "N", "C", ""]
+        {
             assert!(channel_axis("t", format).unwrap_err().to_string().contains(format), "{format}");
         }
     }

@@ -89,7 +89,11 @@ impl Linear {
 }
 
 /// Refuses an initialiser for a bias that is switched off.
-pub(crate) fn check_bias_init(op: &'static str, with_bias: bool, b_init: Option<&Arc<dyn Initializer>>) -> Result<()> {
+pub(crate) fn check_bias_init(
+    op: &'static str,
+    with_bias: bool,
+    b_init: Option<&Arc<dyn Initializer>>,
+) -> Result<()> {
     if !with_bias && b_init.is_some() {
         return Err(Error::usage(op, "b_init is given although with_bias is false", "leave one of them out"));
     }
@@ -120,7 +124,12 @@ impl Forward for Linear {
         }
         let (m, n) = (x.dim(-1)?, self.output_size);
         if let Some(size) = self.input_size().filter(|&size| size != m) {
-            return Err(Error::shape("linear", "x", x.shape(), format!("{size} as its last dim, as in the first call")));
+            return Err(Error::shape(
+                "linear",
+                "x",
+                x.shape(),
+                format!("{size} as its last dim, as in the first call"),
+            ));
         }
         let w = || Variable::new("w", &[m, n], x.dtype(), fan_in_init(self.w_init.as_ref(), m));
         let w = self.w.get_or_init(w)?;

@@ -81,7 +81,12 @@ impl LayerPadding {
         };
         if functions.len() != 1 && functions.len() != kernel.len() {
             let got = format!("{} functions", functions.len());
-            return Err(Error::argument(op, "padding", got, format!("one, or one for each of {} axes", kernel.len())));
+            return Err(Error::argument(
+                op,
+                "padding",
+                got,
+                format!("one, or one for each of {} axes", kernel.len()),
+            ));
         }
         let reach = |axis: usize| kernel[axis].saturating_sub(1).saturating_mul(rate[axis]).saturating_add(1);
         let pads = (0..kernel.len()).map(|axis| functions[axis.min(functions.len() - 1)](reach(axis)));

@@ -63,12 +63,18 @@ fn reversed(scope: &Scope, first: Option<&Vec<usize>>, preserve_dims: usize) -> 
 }
 
 /// The reshaped tensor, and the dims that were replaced.
-fn reshape(op: &'static str, x: &Tensor, output_shape: &[isize], preserve_dims: usize) -> Result<(Tensor, Vec<usize>)> {
+fn reshape(
+    op: &'static str,
+    x: &Tensor,
+    output_shape: &[isize],
+    preserve_dims: usize,
+) -> Result<(Tensor, Vec<usize>)> {
     if preserve_dims == 0 {
         return Err(Error::argument(op, "preserve_dims", 0, "1 or more"));
     }
     if x.rank() < preserve_dims {
-        let expected = format!("rank {preserve_dims} or more, as preserve_dims says; the rank is {}", x.rank());
+        let expected =
+            format!("rank {preserve_dims} or more, as preserve_dims says; the rank is {}", x.rank());
         return Err(Error::shape(op, "x", x.shape(), expected));
     }
     let (kept, rest) = x.shape().split_at(preserve_dims);
@@ -83,7 +89,10 @@ fn reshape(op: &'static str, x: &Tensor, output_shape: &[isize], preserve_dims: 
     let inferred = size.checked_div(known).unwrap_or(0);
     let total = if unknown == 1 { known.saturating_mul(inferred) } else { known };
     if total != size {
-        let expected = format!("{size} elements after the first {preserve_dims} dims, as the input of shape {} has", x.shape());
+        let expected = format!(
+            "{size} elements after the first {preserve_dims} dims, as the input of shape {} has",
+            x.shape()
+        );
         return Err(Error::argument(op, "output_shape", format!("{output_shape:?}"), expected));
     }
     shape.extend(output_shape.iter().map(|&d| if d == -1 { inferred } else { d as usize }));

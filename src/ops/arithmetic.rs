@@ -112,10 +112,22 @@ pub(crate) use for_number;
 macro_rules! for_ordered {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            $crate::dtype::DType::F32 => { type $T = f32; $body }
-            $crate::dtype::DType::F64 => { type $T = f64; $body }
-            $crate::dtype::DType::U64 => { type $T = u64; $body }
-            _ => { type $T = i64; $body }
+            $crate::dtype::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::dtype::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::dtype::DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            _ => {
+                type $T = i64;
+                $body
+            }
         }
     };
 }
@@ -142,7 +154,12 @@ pub(crate) fn same_dtype(op: &'static str, a: &Tensor, b: &Tensor) -> Result<DTy
 }
 
 /// `f` of each pair of elements, broadcast, written into an input's memory where nobody else holds it.
-pub(crate) fn zip<T: Element>(op: &'static str, a: Tensor, b: Tensor, f: impl Fn(T, T) -> T + Sync + Copy) -> Result<Tensor> {
+pub(crate) fn zip<T: Element>(
+    op: &'static str,
+    a: Tensor,
+    b: Tensor,
+    f: impl Fn(T, T) -> T + Sync + Copy,
+) -> Result<Tensor> {
     zip_any(op, T::DTYPE, a, b, elementwise::pair(f).any())
 }
 

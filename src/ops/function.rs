@@ -138,7 +138,12 @@ impl<F: Function> Unary for F {
 
     fn forward(&self, x: Tensor) -> Result<Tensor> {
         let f = *self;
-        in_wide_float(F::NAME, x, |x| map::<f32>(x, move |x| f.value(x)), |x| map::<f64>(x, move |x| f.value(x)))
+        in_wide_float(
+            F::NAME,
+            x,
+            |x| map::<f32>(x, move |x| f.value(x)),
+            |x| map::<f64>(x, move |x| f.value(x)),
+        )
     }
 
     /// `dx = dy f'(x)`.
@@ -179,7 +184,9 @@ impl<F: Function> Binary for Slope<F> {
                 let (v, dy) = (v.converted(DType::F32)?, dy.converted(DType::F32)?);
                 self.forward(v, dy)?.converted(dtype)
             }
-            other => Err(Error::dtype(F::SLOPE_NAME, "the input", other, "a float dtype; convert it with cast")),
+            other => {
+                Err(Error::dtype(F::SLOPE_NAME, "the input", other, "a float dtype; convert it with cast"))
+            }
         }
     }
 

@@ -112,7 +112,12 @@ impl Buffer {
     }
 
     /// The elements for a kernel that knows their type by itself.
-    pub(crate) fn elements<'a>(&'a self, offset: usize, shape: &'a [usize], strides: &'a [isize]) -> Elements<'a> {
+    pub(crate) fn elements<'a>(
+        &'a self,
+        offset: usize,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> Elements<'a> {
         each!(&self.storage, v => Elements::of(View::new(v, offset, shape, strides)))
     }
 
