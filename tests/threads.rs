@@ -24,7 +24,7 @@ fn bits(x: &Tensor) -> Vec<u32> {
 /// Trains a model of its own. Each seed has another width; one in sixteen is large enough for parallel kernels.
 fn train(seed: u64) -> Trained {
     random::with(&Generator::seed(seed), || {
-        let (batch, width) = if seed % 16 == 0 { (256, 384) } else { (8, 4 + seed as usize % 5) };
+        let (batch, width) = if seed.is_multiple_of(16) { (256, 384) } else { (8, 4 + seed as usize % 5) };
         let draw = |columns| random::current().normal([batch, columns], 0.0, 1.0, DType::F32).unwrap();
         let (x, y) = (draw(width), draw(2));
         let model = Sequential::new()

@@ -2,6 +2,8 @@
 //!
 //! Each workload runs in a process of its own and prints one JSON object a line for each metric.
 
+mod convolution;
+mod elementwise;
 mod measure;
 mod mlp;
 mod mnist;
@@ -12,26 +14,28 @@ use std::process::Command;
 
 use couplet::Result;
 
-/// A workload: its name and what runs it.
-const WORKLOADS: [(&str, fn() -> Result<()>); 5] = [
+/// Runs one workload.
+type Run = fn() -> Result<()>;
+
+/// The workloads that exist, by name.
+const WORKLOADS: [(&str, Run); 8] = [
     ("W1", mlp::train),
     ("W2", mnist::train),
     ("W2i", mnist::infer),
     ("W5", mlp::latency),
     ("W5b", overhead::run),
+    ("W7", products::run),
+    ("W9", elementwise::run),
+    ("W10", convolution::run),
 ];
-
-/// Workloads of single ops.
-const PRODUCTS: (&str, fn() -> Result<()>) = ("W7", products::run);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let all = || WORKLOADS.iter().copied().chain([PRODUCTS]);
     // `W8` is the memory of the process that ran W2.
     if let [name, inside] = &arguments[..]
         && inside == "in-this-process"
     {
-        let found = all().find(|(known, _)| known == name);
+        let found = WORKLOADS.iter().find(|(known, _)| known == name);
         let outcome = found.map_or(Ok(()), |(_, run)| run());
         if let Err(e) = outcome {
             eprintln!("{name}: {e}");
@@ -45,7 +49,7 @@ fn main() {
                 .iter()
                 .any(|a| a == name || (a == "W8" && name == "W2") || (a == "W2" && name == "W2i"))
     };
-    for (name, _) in all().filter(|(name, _)| wanted(name)) {
+    for (name, _) in WORKLOADS.iter().filter(|(name, _)| wanted(name)) {
         let program = std::env::current_exe().expect("a running program has a path");
         let status = Command::new(program).args([name, "in-this-process"]).status();
         if !status.is_ok_and(|s| s.success()) {

@@ -56,7 +56,6 @@ fn single_precision_follows_double_over_the_whole_range() {
 }
 
 fn ends<T: Math>() {
-    #[expect(clippy::type_complexity, reason = "a table of test cases")]
     let table: &[(fn(T) -> T, [f64; 4])] = &[
         // at -inf, -0, 0, inf
         (T::exp_, [0.0, 1.0, 1.0, INF]),

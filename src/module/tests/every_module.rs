@@ -327,7 +327,7 @@ fn reached(subject: &dyn Subject) -> BTreeSet<String> {
     let named = subject.module().named_variables().unwrap();
     let variables: Vec<&Variable> = named.iter().map(|(_, variable)| variable).collect();
     // The sum of a normalised batch does not depend on the scale; its product with unequal numbers does.
-    let weights = x(&y.shape().to_vec());
+    let weights = x(y.shape());
     let gradients = tape.gradient_with_seed(&y, &weights, &variables).unwrap();
     let with = named.iter().zip(gradients).filter(|(_, gradient)| gradient.is_some());
     with.map(|((path, _), _)| path.clone()).collect()

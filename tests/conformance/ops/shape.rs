@@ -60,7 +60,7 @@ fn position(x: &Tensor, axis: isize) -> usize {
 /// The shape with its one -1 replaced.
 fn inferred(x: &Tensor, shape: Vec<isize>) -> Outcome<Vec<usize>> {
     let known: usize = shape.iter().filter(|&&dim| dim >= 0).map(|&dim| dim as usize).product();
-    let rest = if known == 0 { 0 } else { x.size() / known };
+    let rest = x.size().checked_div(known).unwrap_or(0);
     shape.into_iter().map(|dim| if dim == -1 { Ok(rest) } else { Ok(usize::try_from(dim)?) }).collect()
 }
 
