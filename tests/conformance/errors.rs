@@ -146,6 +146,9 @@ fn attempt(row: &Row) -> Outcome<Fate> {
     if row.module.is_none() || row.rnn {
         return Ok(Fate::Missing);
     }
+    if !row.call.is_empty() {
+        return Err(problem("arguments of a call beside those of its tensors"));
+    }
     let subject = match row.build() {
         Ok(Some(subject)) => subject,
         Ok(None) => return Ok(Fate::Missing),
