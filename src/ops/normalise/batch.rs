@@ -20,7 +20,7 @@ use super::{Statistics, ready};
 const NAME: &str = "batch_norm";
 
 /// Normalisation over all axes but `axis`, with the mean `m` and the biased variance `v` of the batch:
-/// `y = x i + (offset - m i)`, `i = scale / sqrt(v + epsilon)`.
+/// `y = (x - m) scale / sqrt(v + epsilon) + offset`.
 ///
 /// Inputs `x`, `scale [channels]` and `offset [channels]`; outputs `y`, `m [channels]` and `v [channels]`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

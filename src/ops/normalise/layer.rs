@@ -18,7 +18,7 @@ use super::{Statistics, ready};
 const NAME: &str = "layer_norm";
 
 /// Normalisation of each row, the last `count` axes of `x`, with its mean `m` and biased variance `v`:
-/// `y = x i + (offset - m i)`, `i = scale / sqrt(v + epsilon)`.
+/// `y = (x - m) scale / sqrt(v + epsilon) + offset`.
 ///
 /// Inputs `x`, and `scale` and `offset`, which broadcast to a row.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

@@ -45,13 +45,13 @@ fn check_epsilon(op: &'static str, epsilon: f64) -> Result<()> {
 impl Tensor {
     /// Batch normalisation with the statistics of the batch, and those statistics: `(y, mean, variance)`.
     ///
-    /// `y = x i + (offset - mean i)` with `i = scale / sqrt(variance + epsilon)`; mean and variance (the biased one, the
-    /// mean of the squared distances from the mean) are taken over all axes but `channel_axis`.
+    /// `y = (x - mean) scale / sqrt(variance + epsilon) + offset`; mean and variance (the biased one, the mean of the
+    /// squared distances from the mean) are taken over all axes but `channel_axis`.
     ///
-    /// | tensor                              | shape        |
-    /// |-------------------------------------|--------------|
-    /// | `self`, `y`                         | any rank from 1 on |
-    /// | `scale`, `offset`, `mean`, `variance` | `[channels]`, the dim of `self` at `channel_axis` |
+    /// | tensor                                | shape                                              |
+    /// |---------------------------------------|----------------------------------------------------|
+    /// | `self`, `y`                           | any of rank 1 or more                              |
+    /// | `scale`, `offset`, `mean`, `variance` | `[channels]`, the dim of `self` at `channel_axis`  |
     ///
     /// One op; its gradient flows through `y` and through both statistics. Source: Ioffe and Szegedy 2015.
     ///
@@ -96,8 +96,8 @@ impl Tensor {
         (self * inv)? + shift
     }
 
-    /// Layer normalisation: `y = x i + (offset - mean i)` with `i = scale / sqrt(variance + epsilon)`, mean and biased
-    /// variance being those over `axes` of each part of the tensor.
+    /// Layer normalisation: `y = (x - mean) scale / sqrt(variance + epsilon) + offset`, mean and biased variance being those
+    /// over `axes` of each part of the tensor.
     ///
     /// `scale` (1 if there is none) and `offset` (0 if there is none) broadcast to the tensor. One op if `axes` are the
     /// last ones and scale and offset do not differ between the parts. Source: Ba, Kiros and Hinton 2016.
