@@ -37,12 +37,13 @@ impl Unary for LogSumExp {
         in_wide_float("logsumexp", x, |x| self.run::<f32>(&x), |x| self.run::<f64>(&x))
     }
 
-    /// `dx = dy e / sum(e)` with `e = exp(x - m)`, where `m` is the largest element; `exp(x - y)` would lose the digits
-    /// that `y` was rounded by.
+    /// `dx = dy e / sum(e)` with `e = exp(x - m)`, where `m` is the largest element (0 if that is infinite);
+    /// `exp(x - y)` would lose the digits that `y` was rounded by.
     fn gradient(&self, saved: &Saved, dy: &Tensor) -> Result<Tensor> {
         let x = saved.input(0)?;
         // The quotient does not depend on `m`.
         let largest = x.stop_gradient().max_axes(self.0.axes(), true)?;
+        let largest = largest.is_finite()?.where_else(&largest, 0.0)?;
         let e = (x - largest)?.exp()?;
         let each = (dy.reshape(self.0.kept())? / e.sum_axes(self.0.axes(), true)?)?;
         e * each
@@ -92,12 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_huge_elements_are_exact() -> Result<()> {
-        let x = Tensor::from([1e4f32, 1e4]);
+    fn shares_of_huge_and_masked_elements_are_exact() -> Result<()> {
+        let x = Tensor::from([[1e4f32, 1e4], [f32::NEG_INFINITY, 3.0]]);
         let tape = crate::GradientTape::new();
         tape.watch(&x);
-        let dx = tape.gradient(&x.logsumexp()?, &[&x])?.remove(0).unwrap().to_dense()?;
-        assert_eq!(dx.to_vec::<f32>()?, [0.5, 0.5]);
+        let y = x.logsumexp_axes(1, false)?.sum()?;
+        let dx = tape.gradient(&y, &[&x])?.remove(0).unwrap().to_dense()?;
+        assert_eq!(dx.to_vec::<f32>()?, [0.5, 0.5, 0.0, 1.0]);
         Ok(())
     }
 }
