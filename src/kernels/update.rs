@@ -160,9 +160,20 @@ fn compute<R: Real, const N: usize>(
     vectorized(
         #[inline(always)]
         || {
+            // Counting loops: what `array::map` and `zip` call is not always inlined here, and then nothing is vectorised.
             for (lane, &update) in update.iter().take(BLOCK).enumerate() {
-                let next = f(update, values.each_ref().map(|values| values[lane]));
-                values.iter_mut().zip(next).for_each(|(values, next)| values[lane] = next);
+                let mut own = [R::zero(); N];
+                let mut n = 0;
+                while n < N {
+                    own[n] = values[n][lane];
+                    n += 1;
+                }
+                let next = f(update, own);
+                n = 0;
+                while n < N {
+                    values[n][lane] = next[n];
+                    n += 1;
+                }
             }
         },
     );

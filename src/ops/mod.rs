@@ -247,8 +247,11 @@ where
     O: IntoOp<Kind>,
     I: Into<Input<'a>>,
 {
-    let mut inputs = inputs.map(|x| Some(x.into()));
-    the_output(record::run(Box::new(op.into_op()), &mut inputs))
+    let mut list = [const { None }; N];
+    for (place, x) in list.iter_mut().zip(inputs) {
+        *place = Some(x.into());
+    }
+    the_output(record::run(Box::new(op.into_op()), &mut list))
 }
 
 /// The output of an op that has exactly one.

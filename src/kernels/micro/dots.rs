@@ -28,7 +28,7 @@ impl<T: Real> Dots<'_, T> {
     ///
     /// # Safety
     /// Each element named by the formula is readable (`a`, `b`, bias) or writable (`c`), and `c` overlaps nothing else.
-    #[inline]
+    #[inline(never)] // one copy: what is inlined here is the bulk of the code
     pub(crate) unsafe fn compute(self) {
         pulp::Arch::new().dispatch(Compute(self));
     }
