@@ -51,6 +51,8 @@ pub struct Case {
     #[serde(default)]
     pub table: Vec<Map<String, Value>>,
     #[serde(default)]
+    pub config: Map<String, Value>,
+    #[serde(default)]
     pub params: Ordered<Vec<usize>>,
     #[serde(default)]
     pub plan: Ordered<String>,

@@ -15,6 +15,7 @@ mod ops;
 mod optimizers;
 mod report;
 mod tables;
+mod train;
 mod values;
 
 use std::error::Error;
@@ -45,6 +46,7 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
     match (case.group(), case.mode.as_str()) {
         (_, "op") => ops::run(check),
         (_, "call" | "script") => modules::run(check),
+        (_, "train") => train::run(check),
         (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),
         ("errors", _) => errors::run(check).map(|()| true),

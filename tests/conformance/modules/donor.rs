@@ -83,11 +83,11 @@ fn insert(parts: &mut BTreeMap<String, Part>, path: &str, value: Tensor) -> Outc
     }
 }
 
-/// Gives the values `var/...` of a case to a module.
-pub fn fill(module: &dyn Module, case: &Case) -> Outcome {
+/// Gives the arrays of a case whose keys begin with `prefix` to the variables of a module.
+pub fn fill(module: &dyn Module, case: &Case, prefix: &str) -> Outcome {
     let mut parts = BTreeMap::new();
     for (key, value) in &case.arrays {
-        if let Some(path) = key.strip_prefix("var/") {
+        if let Some(path) = key.strip_prefix(prefix) {
             insert(&mut parts, path, value.clone())?;
         }
     }

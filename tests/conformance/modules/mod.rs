@@ -1,6 +1,6 @@
 //! Modules of the reference: construction, variables, calls and scripts.
 
-mod donor;
+pub mod donor;
 pub mod initial;
 pub mod layers;
 mod subjects;
@@ -122,7 +122,7 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let case = check.case;
     let Some(subject) = build(&case.module, &case.ctor)? else { return Ok(false) };
     // A module may create what needs no input at once; then it draws before it can be filled.
-    donor::fill(subject.module(), case)?;
+    donor::fill(subject.module(), case, "var/")?;
     let generator = Generator::seed(1);
     let before = generator.state();
     let inputs = case.inputs()?;

@@ -79,11 +79,11 @@ impl Subject for Shift {
     }
 
     fn call(&self, x: &mut Inputs, args: &mut Args) -> Outcome<Outputs> {
-        let (x, multiplier) = (x.next()?, x.keyword("multiplier"));
+        let (input, multiplier) = (x.next()?, x.keyword("multiplier").or_else(|| x.next().ok()));
         one(match (multiplier, args.get::<f64>("multiplier")?) {
-            (Some(multiplier), _) => self.0.forward_scaled(&x, &multiplier),
-            (None, Some(multiplier)) => self.0.forward_scaled(&x, multiplier),
-            (None, None) => self.0.forward(&x),
+            (Some(multiplier), _) => self.0.forward_scaled(&input, &multiplier),
+            (None, Some(multiplier)) => self.0.forward_scaled(&input, multiplier),
+            (None, None) => self.0.forward(&input),
         })
     }
 }

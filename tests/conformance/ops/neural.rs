@@ -2,7 +2,7 @@
 
 use couplet::{Pool, Tensor, losses};
 
-use super::convolution::PaddingSpec;
+use super::convolution::{PaddingSpec, channels_first};
 use super::{Op, one};
 use crate::args::{Args, OneOrMany};
 use crate::{Outcome, Outputs};
@@ -30,7 +30,8 @@ fn pool(args: &mut Args) -> Outcome<Pool> {
     let window = args.need::<OneOrMany<usize>>("ksize")?.list();
     let stride = args.need::<OneOrMany<usize>>("strides")?.list();
     let padding = args.need::<PaddingSpec>("padding")?.padding()?;
-    Ok(Pool::new(window).stride(stride).padding(padding))
+    let pool = Pool::new(window).stride(stride).padding(padding);
+    Ok(if channels_first(args)? { pool.channels_first() } else { pool })
 }
 
 /// Channels last. The statistics that it returns are not differentiated, and the variance is the unbiased one.
@@ -48,7 +49,7 @@ fn fused_batch_norm(x: &[Tensor], args: &mut Args) -> Outcome<Outputs> {
     }
     let (y, mean, variance) = x[0].batch_norm(-1, &x[1], &x[2], epsilon)?;
     let count = (x[0].size() / mean.size()) as f64;
-    let unbiased = (variance * (count / (count - 1.0)))?;
+    let unbiased = (variance * (count / (count - 1.0).max(1.0)))?;
     Ok(vec![
         ("mean".into(), mean.stop_gradient()),
         ("variance".into(), unbiased.stop_gradient()),
