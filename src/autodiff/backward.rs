@@ -7,7 +7,8 @@ use crate::ops::record::{self, Leaf, Recorder, Slot, UNTRACKED};
 use crate::ops::{Gradient, IndexedSlices, Mask};
 use crate::tensor::Tensor;
 
-use super::tape::SourceKey;
+use super::hook::{BackwardStep, Observer};
+use super::source::SourceKey;
 
 /// A target and the gradient it starts with; `None` means ones.
 pub type Seed<'a> = (&'a Tensor, Option<&'a Tensor>);
@@ -176,6 +177,7 @@ pub(super) fn run(
     targets: &[Seed<'_>],
     keys: &[SourceKey<'_>],
     consume: bool,
+    observer: Option<&Observer>,
 ) -> Result<Vec<Option<Gradient>>> {
     let Some(plan) = record::with_recorder(|r| plan(r, range, targets, keys)) else {
         return Ok(keys.iter().map(|_| None).collect());
@@ -195,14 +197,14 @@ pub(super) fn run(
     if consume {
         let own = record::with_recorder(|r| r.records.split_off(range.start)).unwrap_or_default();
         for record in own.into_iter().rev().flatten() {
-            step(&record, &plan, &mut store)?;
+            step(&record, &plan, &mut store, observer)?;
         }
     } else {
         for at in (range.start..plan.end).rev() {
             // The record is moved out while its gradient runs: that may record more, or run the user's own code.
             let taken = record::with_recorder(|r| r.records.get_mut(at).and_then(Option::take)).flatten();
             let Some(taken) = taken else { continue };
-            let result = step(&taken, &plan, &mut store);
+            let result = step(&taken, &plan, &mut store, observer);
             record::with_recorder(|r| {
                 if let Some(slot) = r.records.get_mut(at) {
                     *slot = Some(taken);
@@ -229,7 +231,7 @@ pub(super) fn run(
 }
 
 /// Hands the gradients of one record's outputs on to its inputs.
-fn step(record: &record::Record, plan: &Plan, store: &mut Store) -> Result<()> {
+fn step(record: &record::Record, plan: &Plan, store: &mut Store, observer: Option<&Observer>) -> Result<()> {
     let (needed, kept) = (&plan.needed, &plan.kept);
     let mut needs = Mask::NONE;
     for (i, &slot) in record.inputs.as_slice().iter().enumerate() {
@@ -262,7 +264,13 @@ fn step(record: &record::Record, plan: &Plan, store: &mut Store) -> Result<()> {
     let inputs = record.inputs.as_slice();
     let name = record.op.name();
     record.op.each_gradient(&record.saved, dy, needs, inputs.len(), &mut |i, gradient| match inputs.get(i) {
-        Some(&slot) if needs.has(i) && needed.has(slot) => store.add(slot, fit(name, gradient, slot)?),
+        Some(&slot) if needs.has(i) && needed.has(slot) => {
+            let gradient = fit(name, gradient, slot)?;
+            if let Some(observer) = observer {
+                observer.see(&BackwardStep { op: name, input: i, gradient: &gradient })?;
+            }
+            store.add(slot, gradient)
+        }
         _ => Ok(()),
     })
 }

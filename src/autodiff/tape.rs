@@ -7,51 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::ops::Gradient;
 use crate::ops::record::{self, Pause, Recorder};
-use crate::tensor::{Shape, Tensor};
-use crate::variable::Variable;
+use crate::tensor::Tensor;
 
 use super::backward::{self, Seed};
+use super::hook::Observer;
+use super::source::{Source, SourceKey};
 
-/// What a tape can differentiate with respect to: a tensor or a variable.
-pub trait Source {
-    /// Where to look for it among what was recorded.
-    #[doc(hidden)]
-    fn key(&self) -> SourceKey<'_>;
-}
-
-/// A source by identity.
-#[doc(hidden)]
-#[derive(Debug)]
-pub enum SourceKey<'a> {
-    Tensor(&'a Tensor),
-    Variable(&'a Variable),
-}
-
-impl Source for Tensor {
-    fn key(&self) -> SourceKey<'_> {
-        SourceKey::Tensor(self)
-    }
-}
-
-impl Source for Variable {
-    fn key(&self) -> SourceKey<'_> {
-        SourceKey::Variable(self)
-    }
-}
-
-impl<S: Source + ?Sized> Source for &S {
-    fn key(&self) -> SourceKey<'_> {
-        (**self).key()
-    }
-}
-
-impl SourceKey<'_> {
-    pub(super) fn shape(&self) -> Shape {
-        match self {
-            SourceKey::Tensor(t) => t.shape().clone(),
-            SourceKey::Variable(v) => v.shape().clone(),
-        }
-    }
+/// What a source receives that the target does not depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnconnectedGradients {
+    /// `None`, so that it can be told from a gradient that happens to be 0.
+    #[default]
+    None,
+    /// Zeros of its shape and dtype.
+    Zero,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +58,8 @@ pub struct GradientTape {
     /// Whether the tape still holds a range of the thread's list.
     open: Cell<bool>,
     without_gradient: RefCell<Vec<String>>,
+    unconnected: UnconnectedGradients,
+    pub(super) observer: RefCell<Option<Observer>>,
     /// A tape belongs to the thread that made it.
     thread: PhantomData<*const ()>,
 }
@@ -120,6 +91,23 @@ impl GradientTape {
         self
     }
 
+    /// What a source receives that the target does not depend on. Default: `None`.
+    ///
+    /// ```
+    /// use couplet::{GradientTape, Tensor, autodiff::UnconnectedGradients};
+    /// let (x, z) = (Tensor::from(3.0f32), Tensor::from([1.0f32, 2.0]));
+    /// let tape = GradientTape::new().unconnected_gradients(UnconnectedGradients::Zero);
+    /// tape.watch(&x);
+    /// let dz = tape.gradient(&(&x * &x)?, &[&z])?.remove(0).expect("zeros");
+    /// assert_eq!(dz.dense()?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
+    #[must_use]
+    pub fn unconnected_gradients(mut self, unconnected: UnconnectedGradients) -> Self {
+        self.unconnected = unconnected;
+        self
+    }
+
     fn with(persistent: bool, watches_variables: bool) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         thread_local!(static IDS: Cell<(u64, u64)> = const { Cell::new((0, 0)) });
@@ -148,6 +136,8 @@ impl GradientTape {
             state: Cell::new(State::Recording),
             open: Cell::new(start.is_some()),
             without_gradient: RefCell::default(),
+            unconnected: UnconnectedGradients::None,
+            observer: RefCell::default(),
             thread: PhantomData,
         }
     }
@@ -233,31 +223,12 @@ impl GradientTape {
     }
 
     fn differentiate<S: Source>(&self, targets: &[Seed<'_>], sources: &[S]) -> Result<Vec<Option<Gradient>>> {
-        if self.state.get() == State::Consumed {
-            return Err(Error::usage(
-                "gradient",
-                "the tape was consumed by an earlier gradient",
-                "make it with GradientTape::persistent() for more than one",
-            ));
-        }
         backward::check_targets(targets)?;
         let keys: Vec<SourceKey<'_>> = sources.iter().map(Source::key).collect();
-        let consume = !self.persistent;
-        if consume {
-            self.stop();
-            self.state.set(State::Consumed);
-        }
-        // What the backward pass computes belongs on the other tapes of this thread alone.
-        let others = record::recording() - i32::from(self.state.get() == State::Recording);
-        let pause = (others == 0).then(Pause::new);
-        let (start, opened) = self.start.get();
-        let range = backward::Range { start, opened, tape: self.id, variables: self.watches_variables };
-        let gradients = backward::run(&range, targets, &keys, consume);
-        drop(pause);
-        if consume {
-            self.close();
-        }
-        let gradients = gradients?;
+        let mut gradients = self.walk_back(|range, consume| {
+            let observer = self.observer.borrow();
+            backward::run(range, targets, &keys, consume, observer.as_ref())
+        })?;
         let lacking = keys.iter().zip(&gradients).enumerate().filter(|(_, (_, g))| g.is_none());
         *self.without_gradient.borrow_mut() = lacking
             .map(|(i, (key, _))| match key {
@@ -265,7 +236,46 @@ impl GradientTape {
                 SourceKey::Variable(v) => v.name().to_owned(),
             })
             .collect();
+        if self.unconnected == UnconnectedGradients::Zero {
+            for (key, gradient) in keys.iter().zip(&mut gradients).filter(|(_, g)| g.is_none()) {
+                *gradient = Some(key.zeros()?.into());
+            }
+        }
         Ok(gradients)
+    }
+
+    /// Calls `f` with the tape's range, and whether it may consume it, in the state in which a backward pass runs: what it
+    /// computes belongs on the other tapes of this thread alone.
+    pub(super) fn walk_back<R>(&self, f: impl FnOnce(&backward::Range, bool) -> Result<R>) -> Result<R> {
+        if self.state.get() == State::Consumed {
+            return Err(Error::usage(
+                "gradient",
+                "the tape was consumed by an earlier gradient",
+                "make it with GradientTape::persistent() for more than one",
+            ));
+        }
+        let (start, opened) = self.start.get();
+        if record::with_recorder(|r| r.leaves_out(opened)).unwrap_or(false) {
+            return Err(Error::usage(
+                "gradient",
+                "the tape began outside the function that is being run for recompute, which keeps nothing",
+                "take its gradient after recompute, or begin a tape inside",
+            ));
+        }
+        let consume = !self.persistent;
+        if consume {
+            self.stop();
+            self.state.set(State::Consumed);
+        }
+        let others = record::recording() - i32::from(self.state.get() == State::Recording);
+        let pause = (others == 0).then(Pause::new);
+        let range = backward::Range { start, opened, tape: self.id, variables: self.watches_variables };
+        let result = f(&range, consume);
+        drop(pause);
+        if consume {
+            self.close();
+        }
+        result
     }
 
     /// Names of the variables (and numbers of the tensors) that got no gradient from the last call.
@@ -337,160 +347,4 @@ pub fn value_and_grad<S: Source>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn scalar(g: &Option<Gradient>) -> f64 {
-        g.as_ref().expect("a gradient").dense().unwrap().item::<f64>().unwrap()
-    }
-
-    #[test]
-    fn repeated_use_adds_up() -> Result<()> {
-        let x = Tensor::from(3.0f64);
-        let tape = GradientTape::new();
-        tape.watch(&x);
-        let y = ((&x * &x)? * &x)?; // 3 x^2 = 27
-        assert_eq!(scalar(&tape.gradient(&y, &[&x])?[0]), 27.0);
-        Ok(())
-    }
-
-    #[test]
-    fn nested_tapes_give_second_derivatives() -> Result<()> {
-        let x = Tensor::from(3.0f64);
-        let outer = GradientTape::new();
-        outer.watch(&x);
-        let inner = GradientTape::new();
-        inner.watch(&x);
-        let y = ((&x * &x)? * &x)?;
-        let dx = inner.gradient(&y, &[&x])?.remove(0).expect("y depends on x").to_dense()?;
-        assert_eq!(scalar(&outer.gradient(&dx, &[&x])?[0]), 18.0);
-        Ok(())
-    }
-
-    #[test]
-    fn an_inner_tape_sees_only_what_it_watches() -> Result<()> {
-        let x = Tensor::from(3.0f64);
-        let outer = GradientTape::new();
-        outer.watch(&x);
-        let z = (&x * 2.0)?;
-        let inner = GradientTape::persistent();
-        let y = (&z * &z)?;
-        assert!(inner.gradient(&y, &[&x])?[0].is_none());
-        inner.watch(&z);
-        let y = (&z * &z)?;
-        assert!(inner.gradient(&y, &[&x])?[0].is_none());
-        assert_eq!(scalar(&inner.gradient(&y, &[&z])?[0]), 12.0);
-        drop(inner);
-        assert_eq!(scalar(&outer.gradient(&y, &[&x])?[0]), 24.0);
-        Ok(())
-    }
-
-    #[test]
-    fn variables_are_watched_when_read_unless_frozen_or_not_trainable() -> Result<()> {
-        let (v, w) = (
-            Variable::from_tensor("v", Tensor::from(2.0f64)),
-            Variable::from_tensor("w", Tensor::from(5.0f64)),
-        );
-        w.set_frozen(true);
-        let tape = GradientTape::persistent();
-        let y = ((&v * &v)? * &w)?;
-        let g = tape.gradient(&y, &[&v, &w])?;
-        assert_eq!((scalar(&g[0]), g[1].is_none()), (20.0, true));
-        assert_eq!(tape.without_gradient(), ["w"]);
-        tape.watch(&w);
-        let y = (&v * &w)?;
-        assert_eq!(scalar(&tape.gradient(&y, &[&w])?[0]), 2.0);
-        Ok(())
-    }
-
-    #[test]
-    fn a_consumed_tape_and_a_wrong_target_are_errors() -> Result<()> {
-        let x = Tensor::from([1.0f32, 2.0]);
-        let tape = GradientTape::new();
-        tape.watch(&x);
-        let y = (&x * 2.0)?;
-        assert!(tape.gradient(&y, &[&x]).unwrap_err().to_string().contains("seed"));
-        assert!(tape.gradient_with_seed(&y, &Tensor::from([1.0f64, 1.0]), &[&x]).is_err());
-        assert!(tape.gradient(&Tensor::from(1i64), &[&x]).unwrap_err().to_string().contains("float"));
-        tape.gradient(&y.sum()?, &[&x])?;
-        assert!(tape.gradient(&y.sum()?, &[&x]).unwrap_err().to_string().contains("persistent"));
-        Ok(())
-    }
-
-    #[test]
-    fn broadcast_inputs_receive_sums() -> Result<()> {
-        let (x, b) = (Tensor::from([[1.0f64, 2.0], [3.0, 4.0]]), Tensor::from([10.0f64, 20.0]));
-        let tape = GradientTape::new();
-        tape.watch(&x);
-        tape.watch(&b);
-        let y = (&x * &b)?.sum()?;
-        let g = tape.gradient(&y, &[&x, &b])?;
-        let list = |g: &Option<Gradient>| g.as_ref().unwrap().dense().unwrap().to_vec::<f64>().unwrap();
-        assert_eq!(list(&g[0]), [10.0, 20.0, 10.0, 20.0]);
-        assert_eq!(list(&g[1]), [4.0, 6.0]);
-        Ok(())
-    }
-
-    #[test]
-    fn reset_forgets_and_records_anew() -> Result<()> {
-        let x = Tensor::from(2.0f64);
-        let tape = GradientTape::new();
-        tape.watch(&x);
-        let old = (&x * &x)?;
-        tape.reset();
-        tape.watch(&x);
-        let y = (&x * 3.0)?;
-        assert!(tape.gradient(&old, &[&x])?[0].is_none());
-        tape.reset();
-        tape.watch(&x);
-        let y2 = (&x * y)?;
-        assert_eq!(scalar(&tape.gradient(&y2, &[&x])?[0]), 6.0);
-        Ok(())
-    }
-
-    #[test]
-    fn a_tape_inside_no_grad_records_for_itself_alone() -> Result<()> {
-        let x = Tensor::from(2.0f64);
-        let outer = GradientTape::new();
-        outer.watch(&x);
-        let (y, inside) = no_grad(|| -> Result<_> {
-            let tape = GradientTape::new();
-            tape.watch(&x);
-            let y = (&x * &x)?;
-            Ok((y.clone(), scalar(&tape.gradient(&y, &[&x])?[0])))
-        })?;
-        assert_eq!(inside, 4.0);
-        let z = (&x * &y)?;
-        assert_eq!(scalar(&outer.gradient(&z, &[&x])?[0]), 4.0);
-        Ok(())
-    }
-
-    #[test]
-    fn a_million_ops_differentiate_and_drop_on_a_small_stack() {
-        let run = || -> Result<()> {
-            let (x, c) = (Tensor::from([0.0f32, 1.0]), Tensor::from([1e-6f32, 0.0]));
-            let tape = GradientTape::new();
-            tape.watch(&x);
-            let mut y = x.clone();
-            for _ in 0..1_000_000 {
-                y = (y + &c)?;
-            }
-            let g = tape.gradient(&y.sum()?, &[&x])?;
-            assert_eq!(g[0].as_ref().unwrap().dense()?.to_vec::<f32>()?, [1.0, 1.0]);
-            let tape = GradientTape::new();
-            tape.watch(&x);
-            let mut y = x.clone();
-            for _ in 0..1_000_000 {
-                y = (&y * &c)?;
-            }
-            drop(tape);
-            Ok(())
-        };
-        std::thread::Builder::new()
-            .stack_size(256 << 10)
-            .spawn(move || run().unwrap())
-            .unwrap()
-            .join()
-            .unwrap();
-    }
-}
+mod tests;

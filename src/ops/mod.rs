@@ -58,6 +58,7 @@ mod sparse;
 mod sum;
 mod sum_squares;
 mod swish;
+pub(crate) mod trace;
 mod trigonometric;
 
 pub(crate) use conv::per_axis;

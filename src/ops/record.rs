@@ -9,6 +9,7 @@ use crate::tensor::{Shape, Tensor, ValueId, thread_tag};
 
 use super::cost;
 use super::op::{Computed, Input, Inputs, Mask, Op, Outputs, Saved, Saves};
+use super::trace::{Operand, Trace};
 
 /// Position of a tracked value in the list of values.
 pub(crate) type Slot = u32;
@@ -112,6 +113,10 @@ pub(crate) struct Recorder {
     accessed: i32,
     /// Tapes opened in this session.
     opened: u64,
+    /// Functions that are being run for their ops alone, the innermost last.
+    pub(crate) traces: Vec<Trace>,
+    /// How often recording was suspended and has not been resumed.
+    pub(crate) pauses: u32,
 }
 
 thread_local! {
@@ -151,7 +156,11 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) fn new() -> Self {
         let suspended = RECORDING.with(|n| n.replace(0));
-        let since = if suspended > 0 { with_recorder(|r| (r.records.len(), r.opened)) } else { None };
+        let begin = |r: &mut Recorder| {
+            r.pauses += 1;
+            (r.records.len(), r.opened)
+        };
+        let since = if suspended > 0 { with_recorder(begin) } else { None };
         let since = since.unwrap_or((0, 0));
         Pause { suspended, since }
     }
@@ -163,12 +172,31 @@ impl Drop for Pause {
         if self.suspended > 0 {
             with_recorder(|r| {
                 let (from, opened) = self.since;
+                r.pauses = r.pauses.saturating_sub(1);
                 if r.records.len() > from {
                     r.hidden.push(Hidden { from, to: r.records.len(), opened });
                 }
             });
         }
     }
+}
+
+/// Runs `f`, and forgets what it records if only tapes that begin inside it record.
+pub(crate) fn transient<R>(f: impl FnOnce() -> R) -> R {
+    if is_recording() {
+        return f();
+    }
+    let from = with_recorder(|r| (r.records.len(), r.tapes));
+    let result = f();
+    let dead = with_recorder(|r| match from {
+        Some((from, tapes)) if tapes == r.tapes && from <= r.records.len() => {
+            r.hidden.retain(|hidden| hidden.from < from);
+            r.records.split_off(from)
+        }
+        _ => Vec::new(),
+    });
+    drop(dead);
+    result
 }
 
 impl Recorder {
@@ -187,6 +215,16 @@ impl Recorder {
     pub(crate) fn close(&mut self) -> Option<Recorder> {
         self.tapes = self.tapes.saturating_sub(1);
         (self.tapes == 0).then(|| Recorder { accessed: 0, ..std::mem::take(self) })
+    }
+
+    /// Number of tapes that hold a range of the list.
+    pub(crate) fn tapes(&self) -> usize {
+        self.tapes
+    }
+
+    /// Number of the newest tape.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// Whether one tape alone holds the list, so that it may be consumed.
@@ -261,6 +299,7 @@ impl Recorder {
         for y in outputs {
             self.track(y);
         }
+        self.trace_outputs(output..self.values.len() as Slot);
         self.records.push(Some(Record { op, inputs, output, outputs: outputs.len() as u32, saved }));
     }
 }
@@ -276,16 +315,32 @@ pub(crate) fn run(op: Box<dyn Op>, inputs: &mut [Option<Input<'_>>]) -> Result<O
         return Ok(op.forward(&mut Inputs::new(inputs))?.outputs);
     }
     let (outputs, record) = run_recording(&*op, inputs)?;
-    if let Some((slots, saved)) = record {
-        with_recorder(|r| r.push(op, slots, outputs.as_slice(), saved));
+    if let Some((slots, saved, operands)) = record {
+        with_recorder(|r| {
+            if let Some(operands) = operands {
+                r.trace_operands(operands);
+            }
+            r.push(op, slots, outputs.as_slice(), saved);
+        });
     }
     Ok(outputs)
 }
 
+/// Slots of the inputs, what was kept, and the operands if a trace asks for them.
+type Recorded = (Slots, Saved, Option<Box<[Operand]>>);
+
 /// The forward with a tape about, and what to record of it.
-fn run_recording(op: &dyn Op, inputs: &mut [Option<Input<'_>>]) -> Result<(Outputs, Option<(Slots, Saved)>)> {
+fn run_recording(op: &dyn Op, inputs: &mut [Option<Input<'_>>]) -> Result<(Outputs, Option<Recorded>)> {
     let found = with_recorder(|r| find(r, inputs)).filter(|(_, tracked)| !tracked.is_empty());
-    let saves = found.as_ref().map_or(Saves::NOTHING, |(_, tracked)| op.saves(*tracked));
+    let traced = match &found {
+        Some((slots, _)) => with_recorder(|r| r.operands(slots.as_slice(), inputs)).flatten(),
+        None => None,
+    };
+    let keeps = traced.as_ref().is_none_or(|traced| traced.keeps);
+    let saves = match &found {
+        Some((_, tracked)) if keeps => op.saves(*tracked),
+        _ => Saves::NOTHING,
+    };
     let mut kept: Vec<Tensor> = Vec::new();
     if !saves.inputs.is_empty() {
         let wanted = inputs.iter().enumerate().filter(|(i, _)| saves.inputs.has(*i));
@@ -303,13 +358,15 @@ fn run_recording(op: &dyn Op, inputs: &mut [Option<Input<'_>>]) -> Result<(Outpu
         kept.extend(wanted.map(|(_, y)| y.clone()));
     }
     let after_outputs = kept.len() as u16;
-    kept.extend(extra);
+    if keeps {
+        kept.extend(extra);
+    }
     let saved = if kept.is_empty() {
         Saved::nothing()
     } else {
         Saved::new(kept, saves, (after_inputs, after_outputs))
     };
-    Ok((outputs, Some((slots, saved))))
+    Ok((outputs, Some((slots, saved, traced.map(|traced| traced.operands)))))
 }
 
 /// Slots of the inputs, and which of them are tracked.
