@@ -1,5 +1,6 @@
 //! Plain loops over slices: no tape, no tensors.
 
+pub(crate) mod attention;
 pub(crate) mod blocks;
 pub(crate) mod conv;
 pub(crate) mod elementwise;

@@ -33,7 +33,7 @@ fn matrix<'a, T: Element>(x: &'a Tensor, data: &'a [T], lead: isize, transpose: 
 }
 
 /// Position in memory of batch entry `i` of a tensor expanded to the leading dims `batch`.
-fn lead(x: &Tensor, batch: &[usize], mut i: usize) -> isize {
+pub(super) fn lead(x: &Tensor, batch: &[usize], mut i: usize) -> isize {
     let mut at = 0;
     for (axis, &dim) in batch.iter().enumerate().rev() {
         at += (i % dim) as isize * x.strides()[axis];

@@ -3,6 +3,7 @@
 mod along;
 mod any;
 mod arithmetic;
+mod attention;
 mod broadcast;
 mod cast;
 mod compare;
@@ -61,6 +62,7 @@ mod swish;
 pub(crate) mod trace;
 mod trigonometric;
 
+pub use attention::AttentionOptions;
 pub(crate) use conv::per_axis;
 pub use conv::{ConvOptions, Padding};
 pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseSoftmaxCrossEntropy};
@@ -124,6 +126,8 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<normalise::BatchNormGradient>("batch_norm_gradient"),
     OpEntry::wide::<normalise::LayerNorm>("layer_norm"),
     OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
+    OpEntry::wide::<attention::Attention>("scaled_dot_product_attention"),
+    OpEntry::wide::<attention::AttentionGradient>("scaled_dot_product_attention_gradient"),
     OpEntry::wide::<pool::MaxPool>("max_pool"),
     OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
     OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),

@@ -5,8 +5,8 @@
 pub(crate) struct Matrix<'a, T> {
     data: &'a [T],
     offset: usize,
-    pub(super) rows: usize,
-    pub(super) cols: usize,
+    pub(in crate::kernels) rows: usize,
+    pub(in crate::kernels) cols: usize,
     pub(super) row_stride: isize,
     pub(super) col_stride: isize,
 }
@@ -57,13 +57,28 @@ impl<'a, T> Matrix<'a, T> {
     }
 
     /// `rows` rows from row `i` on, all of them in the matrix.
-    pub(super) fn rows_from(self, i: usize, rows: usize) -> Self {
+    pub(in crate::kernels) fn rows_from(self, i: usize, rows: usize) -> Self {
         Self { rows, offset: self.offset.wrapping_add_signed(i as isize * self.row_stride), ..self }
     }
 
     /// `cols` columns from column `j` on, all of them in the matrix.
-    pub(super) fn cols_from(self, j: usize, cols: usize) -> Self {
+    pub(in crate::kernels) fn cols_from(self, j: usize, cols: usize) -> Self {
         Self { cols, offset: self.offset.wrapping_add_signed(j as isize * self.col_stride), ..self }
+    }
+
+    /// `cols` elements of row `i` from column `j` on.
+    ///
+    /// # Panics
+    /// One of them lies outside of `data`.
+    pub(in crate::kernels) fn part_of_row(
+        &self,
+        i: usize,
+        j: usize,
+        cols: usize,
+    ) -> impl ExactSizeIterator<Item = &'a T> {
+        let (data, step) = (self.data, self.col_stride);
+        let first = self.offset as isize + i as isize * self.row_stride + j as isize * step;
+        (0..cols).map(move |c| &data[(first + c as isize * step) as usize])
     }
 
     /// The address of element `(i, j)`. It may only be read if the element exists.
