@@ -4,6 +4,7 @@
 
 mod convolution;
 mod elementwise;
+mod embedding;
 mod measure;
 mod mlp;
 mod mnist;
@@ -18,7 +19,7 @@ use couplet::Result;
 type Run = fn() -> Result<()>;
 
 /// The workloads that exist, by name.
-const WORKLOADS: [(&str, Run); 8] = [
+const WORKLOADS: [(&str, Run); 9] = [
     ("W1", mlp::train),
     ("W2", mnist::train),
     ("W2i", mnist::infer),
@@ -27,6 +28,7 @@ const WORKLOADS: [(&str, Run); 8] = [
     ("W7", products::run),
     ("W9", elementwise::run),
     ("W10", convolution::run),
+    ("W11", embedding::run),
 ];
 
 fn main() {

@@ -254,7 +254,11 @@ fn log_sums<T: Math + Number<Wide = f64>, R>(
 fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - a) - b),
+        move || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = (x - a) - b;
+            }
+        },
     );
 }
 
@@ -263,7 +267,11 @@ fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
 fn exp<T: Math>(y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().for_each(|y| *y = y.exp_()),
+        move || {
+            for y in y.iter_mut() {
+                *y = y.exp_();
+            }
+        },
     );
 }
 
@@ -272,7 +280,11 @@ fn exp<T: Math>(y: &mut [T]) {
 fn scale<T: Math>(y: &mut [T], a: T) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().for_each(|y| *y = *y * a),
+        move || {
+            for y in y.iter_mut() {
+                *y = *y * a;
+            }
+        },
     );
 }
 
@@ -281,7 +293,11 @@ fn scale<T: Math>(y: &mut [T], a: T) {
 fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((x - max) - log_sum).exp_() * a),
+        move || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = ((x - max) - log_sum).exp_() * a;
+            }
+        },
     );
 }
 
@@ -290,7 +306,11 @@ fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: 
 fn combine<T: Math>(a: &[T], b: &[T], y: &mut [T], f: impl Fn(T, T) -> T) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+        move || {
+            for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                *y = f(a, b);
+            }
+        },
     );
 }
 

@@ -255,6 +255,10 @@ fn affine<T: Normal>(x: &[T], mean: &[T], factor: &[T], offset: &[T], y: &mut [T
 fn add_product<T: Normal>(a: &[T], b: &[T], y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = a.mul_add(b, *y)),
+        || {
+            for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                *y = a.mul_add(b, *y);
+            }
+        },
     );
 }

@@ -129,7 +129,11 @@ fn standardise<T: Normal>(x: &[T], mean: T, inverse: T, scale: &[T], offset: &[T
 fn center<T: Normal>(x: &[T], mean: T, inverse: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - mean) * inverse),
+        move || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = (x - mean) * inverse;
+            }
+        },
     );
 }
 
