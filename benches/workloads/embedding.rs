@@ -25,7 +25,7 @@ pub fn run() -> Result<()> {
         let gradients = tape.gradient(&loss, &[&table])?;
         assert!(matches!(gradients[0], Some(Gradient::Sparse(_))), "a lookup has a sparse gradient");
         losses.push(loss);
-        optimizer.apply(&gradients, &[table.clone()])
+        optimizer.apply(&gradients, std::slice::from_ref(&table))
     })?;
     let loss = |at: usize| losses[at].item::<f32>();
     let steps = losses.len();
