@@ -85,7 +85,7 @@ pub(crate) fn row_gradients<T: Normal>(
             let range = pieces.range(piece);
             // SAFETY: pieces do not overlap.
             let dx = unsafe { dx.part(range.start, range.len()) };
-            let rows = GROUP.div_ceil(n).max(8).min(RUN) * n;
+            let rows = GROUP.div_ceil(n).clamp(8, RUN) * n;
             for start in range.clone().step_by(rows) {
                 let group = start..range.end.min(start + rows);
                 let (x, dy) = (&x[group.clone()], &dy[group.clone()]);
