@@ -1,5 +1,6 @@
 //! Layers.
 
+mod attention;
 mod batch_norm;
 mod bias;
 mod conv;
@@ -8,9 +9,11 @@ mod dropout;
 mod linear;
 pub mod pad;
 mod reshape;
+mod rotary;
 mod sequential;
 mod sizes;
 
+pub use attention::MultiHeadAttention;
 pub use batch_norm::{BatchNorm, BatchNormCall};
 pub use bias::Bias;
 pub use conv::{Conv1D, Conv2D, Conv3D, ConvND};
@@ -18,5 +21,6 @@ pub use data_format::{ChannelAxis, channel_axis};
 pub use dropout::{Dropout, Rate};
 pub use linear::Linear;
 pub use reshape::{Flatten, Reshape};
+pub use rotary::Rotary;
 pub use sequential::Sequential;
 pub use sizes::Sizes;
