@@ -44,6 +44,7 @@ mod pairs;
 mod pool;
 mod power;
 mod product;
+mod qr;
 mod real;
 mod rearrange;
 pub(crate) mod record;
@@ -64,6 +65,7 @@ mod sum;
 mod sum_squares;
 mod swish;
 pub(crate) mod trace;
+mod triangular;
 mod trigonometric;
 mod unique;
 
@@ -100,6 +102,8 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<arithmetic::Divide>(),
     OpEntry::unary::<arithmetic::Negative>(),
     OpEntry::binary::<matmul::Matmul>(),
+    OpEntry::binary::<triangular::TriangularSolve>(),
+    OpEntry::wide::<qr::Qr>("qr"),
     OpEntry::wide::<linear::Affine>("affine"),
     OpEntry::wide::<conv::Convolve>("convolve"),
     OpEntry::wide::<conv::ConvInputGradient>("conv_input_gradient"),
