@@ -27,4 +27,5 @@ mod scratch;
 pub(crate) mod simd;
 pub(crate) mod softmax;
 pub(crate) mod sum_squares;
+pub(crate) mod triangular;
 pub(crate) mod update;
