@@ -187,7 +187,12 @@ impl MultiHeadAttention {
             }
         }
         if self.rotary.is_some() && self.key_size % 2 != 0 {
-            return Err(Error::argument(OP, "key_size", self.key_size, "an even number, for rotary positions"));
+            return Err(Error::argument(
+                OP,
+                "key_size",
+                self.key_size,
+                "an even number, for rotary positions",
+            ));
         }
         for (what, x) in [("query", query), ("key", key), ("value", value)] {
             if x.rank() < 2 {
