@@ -47,6 +47,9 @@ impl Op for GatherRows {
         if x.rank() == 0 {
             return Err(Error::shape("gather_rows", "x", x.shape(), "rank 1 or more"));
         }
+        if x.shape() != &self.dims {
+            return Err(Error::shape("gather_rows", "x", x.shape(), self.dims.to_string()));
+        }
         let rows = row_numbers("gather_rows", indices, x.shape()[0])?;
         let shape: Shape = indices.shape().iter().chain(&x.shape()[1..]).copied().collect();
         crate::tensor::checked_size("gather_rows", &shape, x.dtype())?;
@@ -77,10 +80,17 @@ impl Op for GatherRows {
 
 impl Listed for GatherRows {
     fn samples() -> Vec<Sample> {
-        let index = SampleInput::Index { shape: vec![2, 3], below: 4 };
-        let op = |densify| GatherRows { dims: [4, 2].into(), densify };
-        let inputs = || [SampleInput::float(&[4, 2]), index.clone()];
-        vec![Sample::new(op(false), inputs()), Sample::new(op(true), inputs())]
+        let sample = |dims: &[usize], indices: &[usize], densify| {
+            let index = SampleInput::Index { shape: indices.to_vec(), below: dims[0] as i64 };
+            Sample::new(GatherRows { dims: dims.into(), densify }, [SampleInput::float(dims), index])
+        };
+        vec![
+            sample(&[4, 2], &[2, 3], false),
+            sample(&[4, 2], &[2, 3], true),
+            sample(&[1, 1], &[1], true),
+            sample(&[4, 2], &[0], false),
+            sample(&[0, 2], &[0], true),
+        ]
     }
 }
 
@@ -132,8 +142,11 @@ impl Op for AddRows {
 
 impl Listed for AddRows {
     fn samples() -> Vec<Sample> {
-        let index = SampleInput::Index { shape: vec![5], below: 4 };
-        vec![Sample::new(AddRows { dims: [4, 2].into() }, [SampleInput::float(&[5, 2]), index])]
+        let sample = |dims: [usize; 2], count: usize| {
+            let index = SampleInput::Index { shape: vec![count], below: dims[0] as i64 };
+            Sample::new(AddRows { dims: dims.into() }, [SampleInput::float(&[count, dims[1]]), index])
+        };
+        vec![sample([4, 2], 5), sample([1, 1], 1), sample([4, 2], 0), sample([0, 2], 0)]
     }
 }
 
