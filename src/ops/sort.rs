@@ -170,7 +170,10 @@ impl Op for AddAlong {
             let expected = format!("{} as x has", x.shape());
             return Err(Error::shape("add_along_axis", "indices", indices.shape(), expected));
         }
-        for_number!("add_along_axis", x.dtype(), T => self.run::<T>(x, indices).map(Computed::from))
+        let x = x.clone();
+        let y: Result<Tensor> =
+            for_number!("add_along_axis", x.dtype(), [x], T => self.run::<T>(&x, indices));
+        y.map(Computed::from)
     }
 
     /// `dx` is `dy` at the places it was added to.

@@ -120,7 +120,8 @@ impl Op for AddRows {
             return Err(Error::shape("add_rows", "values", values.shape(), expected));
         }
         let rows = row_numbers("add_rows", indices, self.dims[0])?;
-        for_number!("add_rows", values.dtype(), T => {
+        let values = values.clone();
+        let y: Result<Tensor> = for_number!("add_rows", values.dtype(), [values], T => {
             let mut y = Tensor::zeros(self.dims.clone(), T::DTYPE)?;
             let values = values.to_contiguous();
             let width: usize = self.dims[1..].iter().product();
@@ -129,8 +130,9 @@ impl Op for AddRows {
             for (&row, v) in rows.iter().zip(source.chunks_exact(width.max(1))) {
                 table[row * width..(row + 1) * width].iter_mut().zip(v).for_each(|(y, &v)| *y = y.plus(v));
             }
-            Ok(y.into())
-        })
+            Ok(y)
+        });
+        y.map(Computed::from)
     }
 
     /// `dvalues` are the rows of `dy`.
@@ -151,7 +153,7 @@ impl Listed for AddRows {
 }
 
 impl IndexedSlices {
-    /// The slices added into zeros.
+    /// The slices added into zeros, half floats in `f32` and then rounded once.
     ///
     /// # Errors
     /// A row number is out of range, or the values do not fit.

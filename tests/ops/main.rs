@@ -3,6 +3,7 @@
 //! size 1, NaN and infinities as NumPy has them, half floats that are rounded once, and no panic on input that does not fit.
 
 mod derivatives;
+mod half;
 mod harness;
 mod refusals;
 mod sizes;
