@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod blocks;
 pub(crate) mod conv;
+pub(crate) mod depthwise;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod gemm;

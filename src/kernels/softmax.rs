@@ -6,7 +6,7 @@
 use super::blocks::{CHUNK, SERIAL};
 use super::math::Math;
 use super::parallel::{self, SendPtr};
-use super::reduce::{Number, max_of, sum_of};
+use super::reduce::{Number, dot_of, max_of, sum_of};
 use super::simd::vectorized;
 
 /// Elements worked on at a time: rows of fewer are taken together.
@@ -52,8 +52,7 @@ pub(crate) fn softmax_gradient<T: Math + Number<Wide = f64>>(y: &[T], dy: &[T], 
         // SAFETY: the blocks partition `y`, and so `dx`.
         let dx = unsafe { dx.part(start, len) };
         for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
-            combine(y, dy, dx, |y, dy| y * dy);
-            let sum = T::narrow(sum_of(dx));
+            let sum = T::narrow(dot_of(y, dy));
             combine(y, dy, dx, |y, dy| y * (dy - sum));
         }
     });

@@ -169,12 +169,14 @@ pub(super) fn erf(x: f32) -> f32 {
     if a < 0.9 { erf_small(x) } else { (1.0 - e).copysign(x) }
 }
 
-/// `G` of `erfc(a) = e^(-a^2) G / (1 + 2 a)` from 0.5 on, to 4e-8, as a function of `t = (a - 2) / (a + 2)`: the form of
-/// Shepherd & Laframboise 1981.
+/// `G / (1 + 2 a)` of `erfc(a) = e^(-a^2) G / (1 + 2 a)` from 0.5 on, to 4e-8, with `G` a polynomial in
+/// `t = (a - 2) / (a + 2)`: the form of Shepherd & Laframboise 1981. One division serves both quotients.
 #[inline(always)]
 fn erfc_factor(a: f32) -> f32 {
-    polynomial(
-        (a - 2.0) / (a + 2.0),
+    let (b, c) = (a + 2.0, a.mul_add(2.0, 1.0));
+    let inverse = 1.0 / (b * c);
+    let g = polynomial(
+        (a - 2.0) * (c * inverse),
         [
             1.276_978_4,
             -0.092_763_98,
@@ -187,7 +189,8 @@ fn erfc_factor(a: f32) -> f32 {
             -0.001_229_733_5,
             -4.004_633e-4,
         ],
-    )
+    );
+    g * (b * inverse)
 }
 
 /// `e^(-s a^2) = (1 + p) 2^n` for `s` a power of two and `s a^2` up to 107; gives bits whose low part is `n`, and `p`.
@@ -205,7 +208,7 @@ pub(super) fn erfc(x: f32) -> f32 {
     let a = clamp(x.abs(), 0.0, 10.1);
     let g = erfc_factor(a);
     let (shifted, p) = bell(a, 1.0);
-    let y = scale(p.mul_add(g, g) / a.mul_add(2.0, 1.0), shifted);
+    let y = scale(p.mul_add(g, g), shifted);
     let large = if x < 0.0 { 2.0 - y } else { y };
     if a < 0.5 { 1.0 - erf_small(x) } else { large }
 }
@@ -218,7 +221,7 @@ pub(super) fn normal(x: f32) -> (f32, f32) {
     let (shifted, p) = bell(z, 0.5);
     let e = scale(1.0 + p, shifted);
     let a = z * FRAC_1_SQRT_2;
-    let far = 0.5 * e * (erfc_factor(a) / a.mul_add(2.0, 1.0));
+    let far = 0.5 * e * erfc_factor(a);
     let above = if a < 0.5 { erf_small(a).mul_add(-0.5, 0.5) } else { far };
     (if x < 0.0 { above } else { 1.0 - above }, e * INVERSE_ROOT_2_PI)
 }

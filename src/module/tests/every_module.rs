@@ -97,6 +97,11 @@ fn every_module() -> Vec<Make> {
         layer(Flatten::new, &[2, 3, 4]),
         layer(|| Reshape::new([-1, 2]), &[2, 3, 4]),
         layer(|| MLP::new([5, 3]).dropout_rate(0.3), &[2, 4]),
+        layer(|| LearnedPositions::new(6), &[2, 4, 5]),
+        layer(
+            || MultiHeadAttention::new(2, 4).causal(true).rotary(Default::default()).model_size(5),
+            &[2, 4, 5],
+        ),
         layer(
             || {
                 Sequential::new()
