@@ -228,12 +228,12 @@ impl<F: Function> Binary for Slope<F> {
 impl<F: Function> Listed for Slope<F> {
     fn samples() -> Vec<Sample> {
         let (low, high) = F::RANGE;
-        let sample = |f: F| {
+        let sample = |f: F, shape: &[usize]| {
             // A function whose slope comes from its output is monotonic here.
             let (a, b) = if F::SLOPE_OF == Of::Input { (low, high) } else { (f.value(low), f.value(high)) };
-            let inputs = [SampleInput::within(&[2, 3], a.min(b), a.max(b)), SampleInput::float(&[2, 3])];
+            let inputs = [SampleInput::within(shape, a.min(b), a.max(b)), SampleInput::float(&[2, 3])];
             Sample::new::<NarrowBinary, _>(Slope(f), inputs)
         };
-        F::samples().into_iter().map(sample).collect()
+        F::samples().into_iter().flat_map(|f| [sample(f, &[2, 3]), sample(f, &[3])]).collect()
     }
 }

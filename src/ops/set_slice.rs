@@ -53,12 +53,17 @@ impl Op for SetSlice {
 
 impl Listed for SetSlice {
     fn samples() -> Vec<Sample> {
-        let slices = [Slice::from(1..3), Slice::step(-2)];
-        let sample = |value: &[usize]| {
-            let (slice, _) = StridedSlice::new(NAME, &[4, 5].into(), &slices).expect("the slices fit");
-            Sample::new(SetSlice(slice), [SampleInput::float(&[4, 5]), SampleInput::float(value)])
+        let sample = |slice: StridedSlice, value: &[usize]| {
+            let inputs = [SampleInput::float(&slice.from), SampleInput::float(value)];
+            Sample::new(SetSlice(slice), inputs)
         };
-        vec![sample(&[2, 3]), sample(&[2, 1]), sample(&[])]
+        let whole = StridedSlice::cases().map(|slice| {
+            let value = slice.dims().clone();
+            sample(slice, &value)
+        });
+        let spread = StridedSlice::cases().map(|slice| sample(slice, &[]));
+        let [steps, ..] = StridedSlice::cases();
+        whole.into_iter().chain(spread).chain([sample(steps, &[2, 1])]).collect()
     }
 }
 

@@ -32,8 +32,10 @@ impl Unary for Reshape {
 
 impl Listed for Reshape {
     fn samples() -> Vec<Sample> {
-        let op = Reshape { from: [2, 3].into(), to: [3, 1, 2].into() };
-        vec![Sample::new(op, [SampleInput::float(&[2, 3])])]
+        let sample = |from: &[usize], to: &[usize]| {
+            Sample::new(Reshape { from: from.into(), to: to.into() }, [SampleInput::float(from)])
+        };
+        vec![sample(&[2, 3], &[3, 1, 2]), sample(&[1, 1], &[]), sample(&[2, 0], &[0, 3])]
     }
 }
 

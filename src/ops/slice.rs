@@ -109,6 +109,22 @@ impl StridedSlice {
         Ok((StridedSlice { from: from.clone(), starts, steps, dims: dims.into() }, kept.into()))
     }
 
+    /// A slice with steps both ways, one of size 1, and two without elements.
+    pub(super) fn cases() -> [Self; 4] {
+        let case = |from: [usize; 2], starts: [usize; 2], steps: [isize; 2], dims: [usize; 2]| StridedSlice {
+            from: from.into(),
+            starts: starts.to_vec(),
+            steps: steps.to_vec(),
+            dims: dims.into(),
+        };
+        [
+            case([4, 5], [1, 4], [1, -2], [2, 3]),
+            case([1, 1], [0, 0], [1, 1], [1, 1]),
+            case([4, 5], [4, 0], [1, 1], [0, 5]),
+            case([0, 5], [0, 1], [1, 1], [0, 2]),
+        ]
+    }
+
     /// The shape of the part, with all axes.
     pub(super) fn dims(&self) -> &Shape {
         &self.dims
@@ -151,9 +167,7 @@ impl Unary for StridedSlice {
 
 impl Listed for StridedSlice {
     fn samples() -> Vec<Sample> {
-        let op =
-            StridedSlice { from: [4, 5].into(), starts: vec![1, 4], steps: vec![1, -2], dims: [2, 3].into() };
-        vec![Sample::new(op, [SampleInput::float(&[4, 5])])]
+        StridedSlice::cases().map(|s| Sample::new(s.clone(), [SampleInput::float(&s.from)])).into()
     }
 }
 
@@ -179,9 +193,7 @@ impl Unary for Unslice {
 
 impl Listed for Unslice {
     fn samples() -> Vec<Sample> {
-        let slice =
-            StridedSlice { from: [4, 5].into(), starts: vec![1, 4], steps: vec![1, -2], dims: [2, 3].into() };
-        vec![Sample::new(Unslice(slice), [SampleInput::float(&[2, 3])])]
+        StridedSlice::cases().map(|s| Sample::new(Unslice(s.clone()), [SampleInput::float(&s.dims)])).into()
     }
 }
 

@@ -31,7 +31,7 @@ impl Tensor {
     /// All elements `value`, cast to `dtype`.
     ///
     /// # Errors
-    /// The shape is too large to hold, or a fractional value meets an integer dtype.
+    /// The shape is too large to hold, or an integer dtype cannot hold the value.
     pub fn full(shape: impl Into<Shape>, value: f64, dtype: DType) -> Result<Self> {
         let shape = shape.into();
         let size = checked_size("full", &shape, dtype)?;
@@ -126,10 +126,18 @@ impl Tensor {
     }
 }
 
-/// Refuses a fraction, an infinity or NaN for an integer dtype.
+/// Refuses a fraction, an infinity, NaN or a number out of range for an integer dtype.
 pub(crate) fn check_value(op: &'static str, value: f64, dtype: DType) -> Result<()> {
-    if !dtype.is_float() && value.fract() != 0.0 {
+    if dtype.is_float() {
+        return Ok(());
+    }
+    if value.fract() != 0.0 {
         return Err(Error::argument(op, "value", value, format!("a whole number for dtype {dtype}")));
+    }
+    let nearest = for_dtype!(dtype, T => T::from_f64(value).to_f64());
+    if nearest != value {
+        let expected = format!("a number that {dtype} can hold; the nearest one is {nearest}");
+        return Err(Error::argument(op, "value", value, expected));
     }
     Ok(())
 }
