@@ -97,6 +97,10 @@ fn every_module() -> Vec<Make> {
         layer(Flatten::new, &[2, 3, 4]),
         layer(|| Reshape::new([-1, 2]), &[2, 3, 4]),
         layer(|| MLP::new([5, 3]).dropout_rate(0.3), &[2, 4]),
+        layer(|| LayerNorm::new(-1, true, true), &[2, 4, 5]),
+        layer(|| InstanceNorm::new(true, true).data_format("NCHW"), &[2, 3, 4, 5]),
+        layer(|| GroupNorm::new(2), &[2, 3, 4]),
+        layer(RMSNorm::new, &[2, 3, 4]),
         layer(|| LearnedPositions::new(6), &[2, 4, 5]),
         layer(
             || MultiHeadAttention::new(2, 4).causal(true).rotary(Default::default()).model_size(5),

@@ -3,7 +3,8 @@
 use couplet::nets::MLP;
 use couplet::nn::pad::LayerPadding;
 use couplet::nn::{
-    BatchNorm, Bias, Conv1D, Conv2D, Conv3D, ConvND, Dropout, Flatten, Linear, Reshape, Sequential, Sizes,
+    BatchNorm, Bias, Conv1D, Conv2D, Conv3D, ConvND, Dropout, Flatten, GroupNorm, InstanceNorm, LayerNorm,
+    Linear, NormAxes, Reshape, Sequential, Sizes,
 };
 use couplet::{Deferred, Forward, Module, Padding};
 use serde::{Deserialize, Deserializer};
@@ -108,6 +109,51 @@ fn dropout(args: &mut Args) -> Outcome<Dropout> {
 
 fn flatten(args: &mut Args) -> Outcome<Flatten> {
     Ok(set!(Flatten::new(), args, preserve_dims: usize))
+}
+
+/// An axis, several, or a slice.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AxisArgument {
+    One(isize),
+    List(Vec<isize>),
+    Slice { slice: (isize, Option<isize>) },
+}
+
+impl From<AxisArgument> for NormAxes {
+    fn from(axis: AxisArgument) -> Self {
+        match axis {
+            AxisArgument::One(axis) => axis.into(),
+            AxisArgument::List(axes) => axes.into(),
+            AxisArgument::Slice { slice: (start, None) } => (start..).into(),
+            AxisArgument::Slice { slice: (start, Some(end)) } => (start..end).into(),
+        }
+    }
+}
+
+/// The data format too, which is text.
+macro_rules! set_norm {
+    ($module:expr, $args:ident $(, $argument:ident: $kind:ty)*) => {{
+        let module = match $args.get::<String>("data_format")? {
+            Some(format) => $module.data_format(&format),
+            None => $module,
+        };
+        Ok(set!(module, $args, eps: f64, scale_init: Init, offset_init: Init $(, $argument: $kind)*))
+    }};
+}
+
+pub fn layer_norm(args: &mut Args) -> Outcome<LayerNorm> {
+    let axis = args.need::<AxisArgument>("axis")?;
+    set_norm!(LayerNorm::new(axis, args.need("create_scale")?, args.need("create_offset")?), args)
+}
+
+pub fn instance_norm(args: &mut Args) -> Outcome<InstanceNorm> {
+    set_norm!(InstanceNorm::new(args.need("create_scale")?, args.need("create_offset")?), args)
+}
+
+pub fn group_norm(args: &mut Args) -> Outcome<GroupNorm> {
+    let groups = args.need("groups")?;
+    set_norm!(GroupNorm::new(groups), args, axis: AxisArgument, create_scale: bool, create_offset: bool)
 }
 
 fn linear(args: &mut Args) -> Outcome<Linear> {

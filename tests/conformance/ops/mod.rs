@@ -29,7 +29,7 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let Some((name, op)) = OPS.iter().copied().flatten().find(|(name, _)| *name == case.module) else {
         return Ok(false);
     };
-    if mended::op(check)? {
+    if mended::computation(check)? {
         return Ok(true);
     }
     let mut args = Args::new(&case.call);
