@@ -336,12 +336,12 @@ unsafe fn tile<T: Channel, const N: usize, const J: usize>(
     for tap in taps {
         // SAFETY: the caller's promise.
         let w: [T; N] = unsafe { w.add(tap.w).cast::<[T; N]>().read() };
-        for j in 0..J {
+        for (j, sums) in sums.iter_mut().enumerate() {
             // SAFETY: as above.
             let x: [T; N] =
                 unsafe { x.wrapping_offset(tap.x).wrapping_add(j * step).cast::<[T; N]>().read() };
             for lane in 0..N {
-                sums[j][lane] = x[lane].mul_add(w[lane], sums[j][lane]);
+                sums[lane] = x[lane].mul_add(w[lane], sums[lane]);
             }
         }
     }

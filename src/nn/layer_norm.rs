@@ -47,7 +47,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Normalisation over `axis` (`-1`, `[1, 2]`, `1..`, `1..-1`), with or without a scale and an offset of its own.
+    /// Normalisation over `axis` (`-1`, `[1, 2]`, `1..`), with or without a scale and an offset of its own.
     pub fn new(axis: impl Into<NormAxes>, create_scale: bool, create_offset: bool) -> Self {
         LayerNorm {
             scope: Scope::of::<Self>(),

@@ -1,6 +1,6 @@
 //! Which axes a normalisation takes its statistics over.
 
-use std::ops::{Range, RangeFrom};
+use std::ops::RangeFrom;
 
 use crate::error::{Error, Result};
 use crate::module::{Copies, Description, Node, Visit};
@@ -8,12 +8,12 @@ use crate::tensor::resolve_axis;
 
 /// Axes of a tensor: one, several, or a range that is cut to the rank of each input.
 ///
-/// Negative numbers count from the last axis: `-1`, `[1, 2]`, `1..`, `1..-1`.
+/// Negative numbers count from the last axis: `-1`, `[1, 2]`, `1..`, `NormAxes::between(1, -1)`.
 ///
 /// ```
 /// use couplet::nn::NormAxes;
 /// assert_eq!(NormAxes::from(1..).resolve(4)?, [1, 2, 3]);
-/// assert_eq!(NormAxes::from(1..-1).resolve(4)?, [1, 2]);
+/// assert_eq!(NormAxes::between(1, -1).resolve(4)?, [1, 2]);
 /// assert_eq!(NormAxes::from([-1, 1]).resolve(4)?, [1, 3]);
 /// # Ok::<(), couplet::Error>(())
 /// ```
@@ -51,13 +51,12 @@ impl From<RangeFrom<isize>> for NormAxes {
     }
 }
 
-impl From<Range<isize>> for NormAxes {
-    fn from(range: Range<isize>) -> Self {
-        NormAxes(Choice::Range(range.start, Some(range.end)))
-    }
-}
-
 impl NormAxes {
+    /// Axes from `start` up to, and without, `end`; a negative `end` counts from the rank.
+    pub fn between(start: isize, end: isize) -> Self {
+        NormAxes(Choice::Range(start, Some(end)))
+    }
+
     /// The positions in a tensor of rank `rank`, in rising order.
     ///
     /// # Errors
@@ -114,8 +113,8 @@ mod tests {
     fn lists_are_checked_and_ranges_cut() {
         assert!(NormAxes::from([0, -2]).resolve(2).unwrap_err().to_string().contains("each axis once"));
         assert!(NormAxes::from(2).resolve(2).is_err());
-        assert_eq!(NormAxes::from(1..-1).resolve(2).unwrap(), [0; 0]);
+        assert_eq!(NormAxes::between(1, -1).resolve(2).unwrap(), [0; 0]);
         assert_eq!(NormAxes::from(5..).resolve(2).unwrap(), [0; 0]);
-        assert_eq!(NormAxes::from(-9..isize::MAX).resolve(2).unwrap(), [0, 1]);
+        assert_eq!(NormAxes::between(-9, isize::MAX).resolve(2).unwrap(), [0, 1]);
     }
 }

@@ -86,6 +86,18 @@ const REFUSALS: &[Mended] = &[
         why: "axes are resolved for each input, so any rank that has them will do",
     },
     Mended {
+        modules: &["Embed"],
+        fits: |row| row.ctor.is_empty(),
+        way: Way::Inexpressible,
+        why: "the size, or a table, is what the constructor takes",
+    },
+    Mended {
+        modules: &["Conv2DTranspose"],
+        fits: |row| row.ctor.get("padding").is_some_and(|padding| padding.is_string()),
+        way: Way::Inexpressible,
+        why: "a padding is one of an enum, not a word",
+    },
+    Mended {
         modules: &["Conv1D"],
         fits: |row| row.ctor.get("padding").is_some_and(|padding| padding.is_string()),
         way: Way::Inexpressible,

@@ -97,6 +97,13 @@ fn every_module() -> Vec<Make> {
         layer(Flatten::new, &[2, 3, 4]),
         layer(|| Reshape::new([-1, 2]), &[2, 3, 4]),
         layer(|| MLP::new([5, 3]).dropout_rate(0.3), &[2, 4]),
+        layer(|| Conv1DTranspose::new(3, 2).stride(2), &[2, 4, 2]),
+        layer(|| Conv2DTranspose::new(3, 2), &[2, 4, 3, 2]),
+        layer(|| Conv3DTranspose::new(3, 2), &[2, 2, 3, 2, 2]),
+        layer(|| DepthwiseConv2D::new(3).channel_multiplier(2), &[2, 4, 3, 2]),
+        layer(|| SeparableConv2D::new(3, 2), &[2, 4, 3, 2]),
+        subject(|| crate::nn::ParallelLinears::new(3), |maps| maps.forward(&x(&[2, 4, 3]))),
+        subject(|| Embed::new(5).embed_dim(3), |embed| embed.forward(&Tensor::from([[4i64, 0], [2, 2]]))),
         layer(|| LayerNorm::new(-1, true, true), &[2, 4, 5]),
         layer(|| InstanceNorm::new(true, true).data_format("NCHW"), &[2, 3, 4, 5]),
         layer(|| GroupNorm::new(2), &[2, 3, 4]),
@@ -159,6 +166,7 @@ fn the_list_is_complete() {
     // One struct stands for the convolutions of all ranks.
     let name = |kind: &str| match kind {
         "Conv1D" | "Conv2D" | "Conv3D" => "ConvND".to_owned(),
+        "Conv1DTranspose" | "Conv2DTranspose" | "Conv3DTranspose" => "ConvNDTranspose".to_owned(),
         kind => kind.to_owned(),
     };
     let listed: BTreeSet<String> = every_module().iter().map(|make| name(make().module().kind())).collect();

@@ -165,17 +165,7 @@ impl Tensor {
                 expected,
             ));
         }
-        let window = Window::new("convolve_transpose", output, &kernel, options)?;
-        if window.output != dims {
-            let expected =
-                format!("dims whose convolution gives {dims:?}; this one gives {:?}", window.output);
-            return Err(Error::argument(
-                "convolve_transpose",
-                "output_shape",
-                format!("{output:?}"),
-                expected,
-            ));
-        }
+        let window = options.check_transpose("convolve_transpose", &dims, &kernel, output)?;
         apply(ConvInputGradient(window), [Input::Ref(self), w])
     }
 }

@@ -7,6 +7,8 @@ mod neural;
 mod reductions;
 mod shape;
 
+pub use convolution::PaddingSpec;
+
 use couplet::Tensor;
 
 use crate::args::Args;
