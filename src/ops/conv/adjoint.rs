@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::conv::{conv_filter_gradient, conv_input_gradient};
+use crate::ops::apply;
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
 use crate::ops::registry::{Listed, Sample, SampleInput};
-use crate::ops::apply;
 use crate::tensor::{Shape, Tensor, take};
 
 use super::convolve::Convolve;
