@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Strides, Tensor, resolve_axis};
+use crate::tensor::{Shape, Strides, Tensor, checked_size, resolve_axis};
 
 use super::apply;
 use super::op::{Saved, Saves, Unary};
@@ -82,6 +82,9 @@ impl Tensor {
         if shape.size() != self.size() {
             let expected = format!("{} elements as the new shape {shape} has", shape.size());
             return Err(Error::shape("reshape", "x", self.shape(), expected));
+        }
+        if self.size() == 0 {
+            checked_size("reshape", &shape, self.dtype())?;
         }
         let x = self.to_contiguous();
         let strides = Strides::contiguous(&shape);

@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 
 use super::{Shape, Tensor, take};
 
-/// The element count of a shape, or an error when no memory could hold it.
+/// The element count of a shape, or an error when no memory could hold it. A dim of 0 excuses no other: the product of all
+/// others must fit as well, so that strides do.
 pub(crate) fn checked_size(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
-    let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+    let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d.max(1)));
     match bytes {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(shape.size()),
         _ => Err(Error::shape(op, "the tensor", shape, "fewer than 2^63 bytes in all")),
@@ -25,6 +26,7 @@ impl Tensor {
             let expected = format!("as many elements as the data: {}", data.len());
             return Err(Error::shape("from_vec", "the tensor", &shape, expected));
         }
+        checked_size("from_vec", &shape, T::DTYPE)?;
         Ok(Tensor::from_foreign(data, shape))
     }
 
@@ -170,6 +172,11 @@ mod tests {
     #[test]
     fn a_shape_beyond_memory_is_an_error() {
         assert!(Tensor::zeros([usize::MAX, 2], DType::F32).is_err());
+        // Not even one without elements.
+        assert!(Tensor::zeros([usize::MAX, 2, 0], DType::F32).is_err());
+        assert!(Tensor::zeros([0, usize::MAX, 2], DType::F32).is_err());
+        assert!(Tensor::from_vec(Vec::<f32>::new(), [0, usize::MAX, 2]).is_err());
+        assert!(Tensor::zeros([0], DType::F32).unwrap().reshape([usize::MAX, usize::MAX, 0]).is_err());
         assert!(Tensor::from_vec(vec![1.0f32; 3], [2, 2]).is_err());
     }
 }

@@ -171,8 +171,8 @@ impl Strides {
         let mut step = 1isize;
         for (stride, &dim) in dims.as_mut_slice().iter_mut().zip(shape.iter()).rev() {
             *stride = step;
-            // Only where another dim is 0 can this go round.
-            step = step.wrapping_mul(dim.max(1) as isize);
+            // `checked_size` has seen to it that this fits, also where another dim is 0.
+            step *= dim.max(1) as isize;
         }
         Strides(dims)
     }

@@ -7,6 +7,7 @@ mod half;
 mod harness;
 mod refusals;
 mod sizes;
+mod special;
 mod threads;
 
 use couplet::ops::op_list;

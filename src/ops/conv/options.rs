@@ -65,7 +65,7 @@ pub(crate) fn window(
             let needed = (output.saturating_sub(1) * stride).saturating_add(reach);
             (output, needed.saturating_sub(input) / 2)
         }
-        Padding::Valid => ((input + 1).saturating_sub(reach).div_ceil(stride), 0),
+        Padding::Valid => (input.saturating_add(1).saturating_sub(reach).div_ceil(stride), 0),
         Padding::Explicit(pads) => {
             let (before, after) = pads.get(axis).copied().unwrap_or((0, 0));
             let padded = input.saturating_add(before).saturating_add(after);

@@ -177,12 +177,13 @@ pub(super) fn products(y: &Shape, w: &Shape) -> u64 {
 
 /// Small windows of one to three spatial dims, with their input, kernel and output shapes.
 pub(super) fn samples(make: impl Fn(Window, &[usize], &[usize], &[usize]) -> Vec<Sample>) -> Vec<Sample> {
-    let cases: [(&[usize], &[usize], usize, usize, Padding); 5] = [
+    let cases: [(&[usize], &[usize], usize, usize, Padding); 6] = [
         (&[5], &[3], 1, 2, Padding::Same),
         (&[5, 4], &[3, 2], 2, 1, Padding::Same),
         (&[4, 5], &[2, 3], 1, 1, Padding::Valid),
         (&[4], &[3], 1, 1, Padding::Explicit(vec![(2, 0)])),
         (&[3, 2, 3], &[2, 2, 2], 1, 1, Padding::Same),
+        (&[1], &[1], 1, 1, Padding::Same),
     ];
     let mut list = Vec::new();
     for (input, kernel, stride, rate, padding) in cases {
