@@ -44,6 +44,7 @@ mod product;
 mod real;
 mod rearrange;
 pub(crate) mod record;
+pub(crate) mod recurrent;
 mod reduction;
 mod registry;
 mod relu;
@@ -61,6 +62,7 @@ mod sum_squares;
 mod swish;
 pub(crate) mod trace;
 mod trigonometric;
+mod unstack;
 
 pub use attention::AttentionOptions;
 pub(crate) use conv::per_axis;
@@ -107,6 +109,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<slice::StridedSlice>(),
     OpEntry::unary::<slice::Unslice>(),
     OpEntry::wide::<concat::Concat>("concat"),
+    OpEntry::wide::<unstack::Unstack>("unstack"),
     OpEntry::wide::<cast::Cast>("cast"),
     OpEntry::wide::<sparse::GatherRows>("gather_rows"),
     OpEntry::wide::<sparse::AddRows>("add_rows"),
@@ -128,6 +131,10 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
     OpEntry::wide::<attention::Attention>("scaled_dot_product_attention"),
     OpEntry::wide::<attention::AttentionGradient>("scaled_dot_product_attention_gradient"),
+    OpEntry::wide::<recurrent::RecurrentSums>("recurrent_sums"),
+    OpEntry::wide::<recurrent::LSTMCell>("lstm_cell"),
+    OpEntry::wide::<recurrent::LSTMSequence>("lstm_sequence"),
+    OpEntry::wide::<recurrent::GRUStep>("gru_step"),
     OpEntry::wide::<pool::MaxPool>("max_pool"),
     OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
     OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),
