@@ -4,11 +4,13 @@
 
 mod convolution;
 mod elementwise;
+mod lstm;
 mod measure;
 mod mlp;
 mod mnist;
 mod overhead;
 mod products;
+mod training;
 
 use std::process::Command;
 
@@ -18,10 +20,11 @@ use couplet::Result;
 type Run = fn() -> Result<()>;
 
 /// The workloads that exist, by name.
-const WORKLOADS: [(&str, Run); 8] = [
+const WORKLOADS: [(&str, Run); 9] = [
     ("W1", mlp::train),
     ("W2", mnist::train),
     ("W2i", mnist::infer),
+    ("W3", lstm::train),
     ("W5", mlp::latency),
     ("W5b", overhead::run),
     ("W7", products::run),

@@ -24,7 +24,7 @@ const OP: &str = "deep_rnn";
 /// let xs = Tensor::ones([5, 2, 3], DType::F32)?;
 /// let (ys, state) = dynamic_unroll(&core, &xs, &core.initial_state(2)?, None)?;
 /// assert_eq!(ys.shape(), &[5, 2, 1]);
-/// assert_eq!(state.to_string(), "(LSTMState(hidden=f32[2,8], cell=f32[2,8]), f32[2,4])");
+/// assert_eq!(state.to_string(), "(LSTMState(hidden=f32[2, 8], cell=f32[2, 8]), f32[2, 4])");
 /// # Ok::<(), couplet::Error>(())
 /// ```
 #[derive(Module)]

@@ -11,7 +11,7 @@ use super::nest::Nest;
 /// use couplet::prelude::*;
 /// let zeros = || Tensor::zeros([2, 3], DType::F32);
 /// let state = Nest::from(LSTMState { hidden: zeros()?, cell: zeros()? });
-/// assert_eq!(state.to_string(), "LSTMState(hidden=f32[2,3], cell=f32[2,3])");
+/// assert_eq!(state.to_string(), "LSTMState(hidden=f32[2, 3], cell=f32[2, 3])");
 /// let LSTMState { hidden, .. } = state.try_into()?;
 /// assert_eq!(hidden.shape(), &[2, 3]);
 /// # Ok::<(), couplet::Error>(())

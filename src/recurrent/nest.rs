@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 /// let state = Nest::tuple([Nest::from(counter), Nest::map([("h", Tensor::zeros([2, 3], DType::F32)?)])]);
 /// assert_eq!(state.paths(), ["0", "1/h"]);
 /// assert_eq!(state.get(1)?.get("h")?.leaf()?.shape(), &[2, 3]);
-/// assert_eq!(state.to_string(), "(i64[], {h: f32[2,3]})");
+/// assert_eq!(state.to_string(), "(i64[], {h: f32[2, 3]})");
 /// # Ok::<(), couplet::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]

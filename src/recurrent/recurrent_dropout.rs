@@ -155,7 +155,7 @@ mod tests {
         let paths = |module: &dyn Module| -> Result<Vec<String>> {
             Ok(module.named_variables()?.into_iter().map(|(path, _)| path).collect())
         };
-        assert_eq!(paths(&train)?, ["_base_core/_w_h", "_base_core/_w_i", "_base_core/b"]);
+        assert_eq!(paths(&train)?, ["_base_core/_w_i", "_base_core/_w_h", "_base_core/b"]);
         assert_eq!(train.variables()?[0].id(), test.variables()?[0].id());
         assert_eq!(train.scope().path(), "lstm_recurrent_dropout");
         for rate in [-1.0, 1.0, 1.5, f64::NAN] {

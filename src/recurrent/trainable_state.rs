@@ -128,7 +128,7 @@ mod tests {
         let mask = Nest::Tuple(vec![true.into(), inner]);
         let start = TrainableState::new(values()).mask(mask);
         let state = start.initial_state(2)?;
-        assert_eq!(state.to_string(), "(f32[2,2], {a: f32[2,3,1], b: f32[2]})");
+        assert_eq!(state.to_string(), "(f32[2, 2], {a: f32[2, 3, 1], b: f32[2]})");
         assert_eq!(state.get(0)?.leaf()?.to_vec::<f32>()?, [0.0, 1.0, 0.0, 1.0]);
         assert_eq!(state.get(1)?.get("b")?.leaf()?.to_vec::<f32>()?, [5.0, 5.0]);
         let told: Vec<_> = start.variables()?.iter().map(|v| (v.name().to_owned(), v.trainable())).collect();

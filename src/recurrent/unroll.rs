@@ -54,7 +54,7 @@ pub fn static_unroll(
 /// let xs = Tensor::ones([64, 2, 8], DType::F32)?;
 /// let (ys, state) = dynamic_unroll(&core, &xs, &core.initial_state(2)?, None)?;
 /// assert_eq!(ys.shape(), &[64, 2, 16]);
-/// assert_eq!(state.to_string(), "LSTMState(hidden=f32[2,16], cell=f32[2,16])");
+/// assert_eq!(state.to_string(), "LSTMState(hidden=f32[2, 16], cell=f32[2, 16])");
 /// # Ok::<(), couplet::Error>(())
 /// ```
 ///

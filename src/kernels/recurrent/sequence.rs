@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::super::gemm::{CHUNK_WORK, Matrix};
+use super::super::gemm::{CHUNK_WORK, Matrix, gemm};
 use super::super::micro::{Panel, Rows, Start, panel_width};
 use super::super::pack::pack_panel;
 use super::super::parallel::{SendPtr, for_each, for_each_chunk_mut};
@@ -17,6 +17,8 @@ use super::lstm::{Slopes, Step};
 const DEPTH: usize = 256;
 /// Rows of the batch in a chunk, so that the last outputs stay in the second-level cache.
 const CHUNK_ROWS: usize = 240;
+/// Arguments of gates that are computed before the steps that need them.
+const AHEAD: usize = 1 << 18;
 const GATES: usize = 4;
 
 /// The sizes of a sequence.
@@ -124,12 +126,14 @@ fn units(block: usize, width: usize, hidden: usize) -> Range<usize> {
     block * width..hidden.min((block + 1) * width)
 }
 
-/// An LSTM over a sequence: `gates[t] += y[t - 1] w`, then [`lstm_cell`](super::lstm_cell), from the first step to the last.
+/// An LSTM over a sequence: `gates[t] = x[t] w_i + y[t - 1] w_h + b`, then [`lstm_cell`](super::lstm_cell), from the first step
+/// to the last.
 ///
-/// `gates`, `cells` and `ys` lie step by step; `h` and `c` are the output and the cell before the first one.
+/// The rows of `x`, `gates`, `cells` and `ys` lie step by step; `h` and `c` are the output and the cell before the first one.
 pub(crate) fn lstm_sequence<T: Real>(
     size: Sequence,
-    w: Matrix<'_, T>,
+    x: Matrix<'_, T>,
+    (w_i, w, b): (Matrix<'_, T>, Matrix<'_, T>, &[T]),
     (h, c): (&[T], &[T]),
     gates: &mut [T],
     cells: &mut [T],
@@ -147,10 +151,17 @@ pub(crate) fn lstm_sequence<T: Real>(
         gate * hidden + units.start..gate * hidden + units.end
     };
     let grid = Grid::new(batch, blocks, GATES * hidden * width);
-    let (gates, cells, ys) =
-        (SendPtr(gates.as_mut_ptr()), SendPtr(cells.as_mut_ptr()), SendPtr(ys.as_mut_ptr()));
+    let (cells, ys) = (SendPtr(cells.as_mut_ptr()), SendPtr(ys.as_mut_ptr()));
+    // As many steps as stay in a cache until it is their turn.
+    let ahead = AHEAD.div_ceil((GATES * step).max(1));
     Panels::with(w, GATES * blocks, columns, |panels| {
         for t in 0..steps {
+            if t % ahead == 0 {
+                let count = ahead.min(steps - t);
+                let to = &mut gates[GATES * t * step..GATES * (t + count) * step];
+                gemm(x.rows_from(t * batch, count * batch), w_i, to, false, Some(b));
+            }
+            let gates = SendPtr(gates.as_mut_ptr());
             grid.for_each(|rows, block| {
                 // SAFETY: all offsets lie within slices whose sizes were just checked. Chunks write different rows or units of
                 // step `t`; what they read of the step before was written when its loop ended.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::kernels::gemm::{Matrix, gemm};
+use crate::kernels::gemm::Matrix;
 use crate::kernels::recurrent::{self as kernels, Sequence, SequenceGradients};
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
@@ -78,9 +78,9 @@ impl Op for LSTMSequence {
         let outputs = for_real!(real, T => {
             let (mut gates, mut cells, mut ys) = (take::<T>(many), take::<T>(many / 4), take::<T>(many / 4));
             let rows = Matrix::row_major(elements::<T>(&flat)?, steps * batch, m);
-            gemm(rows, matrix(&w_i)?, &mut gates, false, Some(elements(&b)?));
+            let weights = (matrix(&w_i)?, matrix(&w_h)?, elements(&b)?);
             let state = (elements(&h)?, elements(&c)?);
-            kernels::lstm_sequence(size, matrix(&w_h)?, state, &mut gates, &mut cells, &mut ys);
+            kernels::lstm_sequence(size, rows, weights, state, &mut gates, &mut cells, &mut ys);
             vec![
                 Tensor::from_taken(ys, of_cells.clone()).converted(dtype)?,
                 Tensor::from_taken(cells, of_cells).converted(dtype)?,
