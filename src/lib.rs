@@ -20,6 +20,7 @@ pub mod ops;
 pub mod optim;
 pub mod prelude;
 pub mod random;
+pub mod recurrent;
 mod scope;
 mod tensor;
 mod variable;

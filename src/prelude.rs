@@ -12,6 +12,11 @@ pub use crate::nn::{
 pub use crate::ops::{Gradient, Padding, Pool, Slice};
 pub use crate::optim::Optimizer;
 pub use crate::random::Generator;
+pub use crate::recurrent::{
+    Conv1DLSTM, Conv2DLSTM, Conv3DLSTM, DeepRNN, GRU, LSTM, LSTMState, Nest, RNNCore, TrainableState,
+    UnrolledLSTM, UnrolledRNN, VanillaRNN, deep_rnn_with_residual_connections,
+    deep_rnn_with_skip_connections, dynamic_unroll, lstm_with_recurrent_dropout, static_unroll, unroll_with,
+};
 pub use crate::scope::Scope;
 pub use crate::tensor::{Shape, Tensor};
 pub use crate::variable::Variable;

@@ -29,8 +29,9 @@ pub struct Row {
     inputs: Value,
     #[serde(default)]
     read_variables: bool,
-    #[serde(default)]
-    rnn: bool,
+    /// The call takes a state too, for which the one of zeros is taken.
+    #[serde(default, rename = "rnn")]
+    _rnn: bool,
     pub dtype: Option<String>,
     #[serde(default)]
     pub dtypes: Vec<String>,
@@ -143,7 +144,7 @@ fn attempt(row: &Row) -> Outcome<Fate> {
     if let Some(name) = &row.optimizer {
         return attempt_step(row, name);
     }
-    if row.module.is_none() || row.rnn {
+    if row.module.is_none() {
         return Ok(Fate::Missing);
     }
     if !row.call.is_empty() {

@@ -78,6 +78,7 @@ macro_rules! set {
         module
     }};
 }
+pub(super) use set;
 
 pub fn batch_norm(args: &mut Args) -> Outcome<BatchNorm> {
     let norm = BatchNorm::new(args.need("create_scale")?, args.need("create_offset")?);
