@@ -5,7 +5,7 @@ pub use crate::metrics::{ExponentialMovingAverage, Metric};
 pub use crate::module::{Forward, List, Once};
 pub use crate::nets::MLP;
 pub use crate::nn::{
-    BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
+    BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
     DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm, LearnedPositions, Linear,
     MultiHeadAttention, RMSNorm, Reshape, SeparableConv2D, Sequential, pad,
 };

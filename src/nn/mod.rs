@@ -1,6 +1,7 @@
 //! Layers.
 
 mod attention;
+mod batch_apply;
 mod batch_norm;
 mod bias;
 mod channel_parameters;
@@ -10,9 +11,11 @@ mod data_format;
 mod depthwise_conv;
 mod dropout;
 mod embed;
+mod gradients;
 mod group_norm;
 mod instance_norm;
 mod layer_norm;
+mod leading_dims;
 mod linear;
 mod norm_axes;
 pub mod pad;
@@ -25,6 +28,7 @@ mod sequential;
 mod sizes;
 
 pub use attention::MultiHeadAttention;
+pub use batch_apply::BatchApply;
 pub use batch_norm::{BatchNorm, BatchNormCall};
 pub use bias::Bias;
 pub(crate) use conv::channel_orders;
@@ -34,15 +38,17 @@ pub use data_format::{ChannelAxis, channel_axis};
 pub use depthwise_conv::{DepthwiseConv2D, SeparableConv2D};
 pub use dropout::{Dropout, Rate};
 pub use embed::Embed;
+pub use gradients::{leaky_clip_by_value, scale_gradient};
 pub use group_norm::GroupNorm;
 pub use instance_norm::InstanceNorm;
 pub use layer_norm::LayerNorm;
+pub use leading_dims::{merge_leading_dims, split_leading_dim};
 pub use linear::Linear;
 pub(crate) use linear::{fan_in_init, zeros_init};
 pub use norm_axes::NormAxes;
 pub use parallel_linears::ParallelLinears;
 pub use positions::LearnedPositions;
-pub use reshape::{Flatten, Reshape};
+pub use reshape::{Flatten, Reshape, flatten, reshape};
 pub use rms_norm::RMSNorm;
 pub use rotary::Rotary;
 pub use sequential::Sequential;

@@ -112,6 +112,15 @@ fn every_module() -> Vec<Make> {
         layer(|| SeparableConv2D::new(3, 2), &[2, 4, 3, 2]),
         subject(|| crate::nn::ParallelLinears::new(3), |maps| maps.forward(&x(&[2, 4, 3]))),
         subject(|| Embed::new(5).embed_dim(3), |embed| embed.forward(&Tensor::from([[4i64, 0], [2, 2]]))),
+        subject(|| BatchApply::new(Linear::new(3)), |layer| layer.forward(&x(&[2, 4, 3]))),
+        subject(crate::metrics::Sum::new, |sum| {
+            sum.update(&x(&[2]))?;
+            sum.value()
+        }),
+        subject(crate::metrics::Mean::new, |mean| {
+            mean.update(&x(&[2]))?;
+            mean.value()
+        }),
         layer(|| LayerNorm::new(-1, true, true), &[2, 4, 5]),
         layer(|| InstanceNorm::new(true, true).data_format("NCHW"), &[2, 3, 4, 5]),
         layer(|| GroupNorm::new(2), &[2, 3, 4]),
@@ -286,7 +295,7 @@ fn names_begin_with_the_scope_and_variables_are_made_once() {
         assert_eq!(ids(), first, "{}", subject.module().kind());
         let inside = subject.module().scope().path() + "/";
         // These hold modules that were made before them.
-        let passed_in = ["sequential/", "deferred/"].contains(&inside.as_str())
+        let passed_in = ["sequential/", "deferred/", "batch_apply/"].contains(&inside.as_str())
             || ["deep_rnn", "_residual/", "_dropout/"].iter().any(|part| inside.contains(part));
         for (_, variable) in subject.module().named_variables().unwrap() {
             assert!(passed_in || variable.name().starts_with(&inside), "{} in {inside}", variable.name());

@@ -3,9 +3,9 @@
 use couplet::nets::MLP;
 use couplet::nn::pad::LayerPadding;
 use couplet::nn::{
-    BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, ConvND,
-    ConvNDTranspose, DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm, Linear,
-    NormAxes, ParallelLinears, Reshape, Sequential, Sizes,
+    BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
+    ConvND, ConvNDTranspose, DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm,
+    Linear, NormAxes, ParallelLinears, Reshape, Sequential, Sizes,
 };
 use couplet::{Deferred, Forward, Module, Padding, Tensor};
 use serde::{Deserialize, Deserializer};
@@ -27,6 +27,7 @@ type Build = fn(&mut Args) -> Outcome<Box<dyn Layer>>;
 
 /// All layers that are built.
 const LAYERS: &[(&str, Build)] = &[
+    ("BatchApply", |args| boxed(batch_apply(args)?)),
     ("BatchNorm", |args| boxed(batch_norm(args)?)),
     ("Bias", |args| boxed(bias(args)?)),
     ("Conv1D", |args| boxed(convolution(Conv1D::new, args)?)),
@@ -151,6 +152,11 @@ fn embed(args: &mut Args) -> Outcome<Embed> {
 fn parallel_linears(args: &mut Args) -> Outcome<ParallelLinears> {
     let layer = ParallelLinears::new(args.need("output_size")?);
     Ok(set!(layer, args, with_bias: bool, w_init: Init, b_init: Init))
+}
+
+fn batch_apply(args: &mut Args) -> Outcome<BatchApply> {
+    let layer = BatchApply::new(args.need::<LayerArgument>("module")?.0);
+    Ok(set!(layer, args, num_dims: usize))
 }
 
 fn deferred(args: &mut Args) -> Outcome<Deferred<Box<dyn Forward>>> {

@@ -1,6 +1,6 @@
 //! Modules whose calls take more than one input, and pairs of modules.
 
-use couplet::metrics::{ExponentialMovingAverage, Metric};
+use couplet::metrics::{ExponentialMovingAverage, Mean, Metric, Sum};
 use couplet::nets::MLP;
 use couplet::nn::{BatchNorm, BatchNormCall, Bias, GroupNorm, InstanceNorm, LayerNorm, Reshape};
 use couplet::{Forward, Module, Once, Result, Scope, Tensor};
@@ -24,7 +24,9 @@ pub const SUBJECTS: &[(&str, Build)] = &[
         Ok(Box::new(Conditional(layers::instance_norm(args)?, InstanceNorm::forward_with)))
     }),
     ("LayerNorm", |args| Ok(Box::new(Conditional(layers::layer_norm(args)?, LayerNorm::forward_with)))),
+    ("Mean", |args| Ok(Box::new(Statistic(layers::named(Mean::new(), args)?)))),
     ("MLP.reverse", |args| Ok(Box::new(there_and_back(args)?))),
+    ("Sum", |args| Ok(Box::new(Statistic(layers::named(Sum::new(), args)?)))),
     ("Reshape.reversed", |args| {
         Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
     }),
