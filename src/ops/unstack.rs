@@ -50,11 +50,11 @@ impl Op for Unstack {
 
 impl Listed for Unstack {
     fn samples() -> Vec<Sample> {
-        let sample = |axis: usize| {
-            let from = [2, 3, 4];
+        let sample = |axis: usize, from: [usize; 3]| {
             Sample::new(Unstack { axis, from: from.into() }, [SampleInput::float(&from)])
         };
-        (0..3).map(sample).collect()
+        let whole = (0..3).map(|axis| sample(axis, [2, 3, 4]));
+        whole.chain([sample(1, [1, 1, 1]), sample(1, [2, 3, 0])]).collect()
     }
 }
 
@@ -86,6 +86,9 @@ mod tests {
         assert_eq!(x.t()?.unstack(0)?[1].to_vec::<i32>()?, [2, 5]);
         assert!(Tensor::zeros([2, 0], DType::F32)?.unstack(1)?.is_empty());
         assert!(Tensor::from(1.0f32).unstack(0).is_err());
+        // Parts without elements, one of which would lie behind the end of the memory.
+        let parts = Tensor::zeros([3, 0], DType::F32)?.transpose(&[1, 0])?.unstack(1)?;
+        assert_eq!(Tensor::stack(&parts.iter().collect::<Vec<_>>(), 1)?.shape(), &[0, 3]);
         Ok(())
     }
 
