@@ -9,6 +9,29 @@ use serde::{Deserialize, Serialize};
 ///
 /// Float arithmetic runs on the four float types (`f16` and `bf16` are computed in `f32` and rounded once);
 /// integers and bools serve as labels, indices, masks and counters.
+///
+/// What integers do at the ends of their range is defined, and is the same in debug and release builds:
+///
+/// | what                                              | result                                                    |
+/// |---------------------------------------------------|-----------------------------------------------------------|
+/// | `+ - *`, minus, `abs`, sums, products, `matmul`   | wrap around: the lower bits of the exact result           |
+/// | `a / b`                                           | rounds towards 0; `lowest / -1` wraps around to `lowest`  |
+/// | `a / 0` and `a.floormod(0)`                       | 0                                                         |
+/// | cast of an integer or float that does not fit     | the nearest number that does; NaN becomes 0               |
+/// | cast of a float with a fraction                   | the fraction is dropped                                   |
+/// | cast to bool, from bool                           | whether it is not 0; 0 or 1                               |
+/// | a plain number beside a tensor, a filling value   | an error if the dtype cannot hold it                      |
+/// | largest or smallest of no elements                | the lowest or highest number                              |
+///
+/// ```
+/// use couplet::{DType, Tensor};
+/// let x = Tensor::from([250u8, 7]);
+/// assert_eq!((&x + 10)?.to_vec::<u8>()?, [4, 17]);
+/// assert_eq!((&x / 0)?.to_vec::<u8>()?, [0, 0]);
+/// assert_eq!(x.cast(DType::I8)?.to_vec::<i8>()?, [127, 7]);
+/// assert!((&x + 300).is_err());
+/// # Ok::<(), couplet::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant's name is its documentation")]
@@ -124,6 +147,18 @@ pub(crate) mod sealed {
     }
 }
 
+/// A number of `f32` that rounds to the same `f16` and `bf16` as `v` does: the nearest towards 0, with its last bit set where
+/// something was cut off, so that no tie is seen where there is none. (`half` looks at the upper half of an `f64` alone.)
+fn odd(v: f64) -> f32 {
+    let nearest = v as f32;
+    let back = f64::from(nearest);
+    if back == v || v.is_nan() {
+        return nearest;
+    }
+    let towards_zero = nearest.to_bits() - u32::from(back.abs() > v.abs());
+    f32::from_bits(towards_zero | 1)
+}
+
 macro_rules! element {
     ($($t:ty, $variant:ident, $to_f64:expr, $from_f64:expr, $to_i64:expr, $from_i64:expr;)*) => {$(
         impl Element for $t {
@@ -152,8 +187,8 @@ macro_rules! element {
 element! {
     f32, F32, |v| v as f64, |v| v as f32, |v| v as i64, |v| v as f32;
     f64, F64, |v| v, |v| v, |v| v as i64, |v| v as f64;
-    f16, F16, |v: f16| v.to_f64(), f16::from_f64, |v: f16| v.to_f32() as i64, |v| f16::from_f64(v as f64);
-    bf16, BF16, |v: bf16| v.to_f64(), bf16::from_f64, |v: bf16| v.to_f32() as i64, |v| bf16::from_f64(v as f64);
+    f16, F16, |v: f16| v.to_f64(), |v| f16::from_f32(odd(v)), |v: f16| v.to_f32() as i64, |v| f16::from_f32(odd(v as f64));
+    bf16, BF16, |v: bf16| v.to_f64(), |v| bf16::from_f32(odd(v)), |v: bf16| v.to_f32() as i64, |v| bf16::from_f32(odd(v as f64));
     i8, I8, |v| v as f64, |v| v as i8, |v| v as i64, |v: i64| v.clamp(i8::MIN as i64, i8::MAX as i64) as i8;
     i16, I16, |v| v as f64, |v| v as i16, |v| v as i64, |v: i64| v.clamp(i16::MIN as i64, i16::MAX as i64) as i16;
     i32, I32, |v| v as f64, |v| v as i32, |v| v as i64, |v: i64| v.clamp(i32::MIN as i64, i32::MAX as i64) as i32;
@@ -226,3 +261,33 @@ macro_rules! for_dtype {
     }};
 }
 pub(crate) use for_dtype;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_floats_are_rounded_once() {
+        // 1 + 2^-11 lies halfway between two f16, 1 + 2^-8 between two bf16; what f32 has no digit for decides.
+        let tiny = 2f64.powi(-40);
+        for (bits, step) in [(11, 2f64.powi(-10)), (8, 2f64.powi(-7))] {
+            let tie = 1.0 + 2f64.powi(-bits);
+            let round = |v| if bits == 11 { f16::from_f64(v).to_f64() } else { bf16::from_f64(v).to_f64() };
+            let ours = |v| match bits {
+                11 => <f16 as Element>::from_f64(v).to_f64(),
+                _ => <bf16 as Element>::from_f64(v).to_f64(),
+            };
+            assert_eq!([ours(tie), ours(tie - tiny), ours(tie + tiny)], [1.0, 1.0, 1.0 + step]);
+            assert_eq!([ours(-tie), ours(-tie - tiny)], [-1.0, -1.0 - step]);
+            // Where f32 has all digits, `half` agrees.
+            for i in -2000..2000 {
+                let v = f64::from((f64::from(i) * 0.37).exp() as f32) * if i % 2 == 0 { 1.0 } else { -1.0 };
+                assert_eq!(ours(v), round(v), "{v:e}");
+            }
+        }
+        let infinite = |v: f64| <f16 as Element>::from_f64(v).is_infinite();
+        assert!(infinite(1e300) && infinite(f64::INFINITY) && !infinite(65519.9) && infinite(65520.0));
+        assert!(<bf16 as Element>::from_f64(f64::NAN).is_nan());
+        assert_eq!(<bf16 as Element>::from_f64(-1e-300).to_bits(), 0x8000);
+    }
+}

@@ -21,6 +21,7 @@ pub mod optim;
 pub mod prelude;
 pub mod random;
 pub mod recurrent;
+pub mod regularizers;
 mod scope;
 mod tensor;
 mod variable;

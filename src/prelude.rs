@@ -5,7 +5,9 @@ pub use crate::metrics::{ExponentialMovingAverage, Metric};
 pub use crate::module::{Forward, List, Once};
 pub use crate::nets::MLP;
 pub use crate::nn::{
-    BatchNorm, Bias, Conv1D, Conv2D, Conv3D, Dropout, Flatten, Linear, Reshape, Sequential, pad,
+    BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
+    DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm, LearnedPositions, Linear,
+    MultiHeadAttention, RMSNorm, Reshape, SeparableConv2D, Sequential, pad,
 };
 pub use crate::ops::{Gradient, Padding, Pool, Slice};
 pub use crate::optim::Optimizer;

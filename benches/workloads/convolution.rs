@@ -35,5 +35,24 @@ pub fn run() -> Result<()> {
         let rate = 3.0 * flop / timing.seconds / 1e9;
         emit("W10", &format!("{name}_fwdbwd"), rate, "GF/s", "", Some(&timing));
     }
+    depthwise()
+}
+
+/// 3x3, each of 128 channels by itself.
+fn depthwise() -> Result<()> {
+    let x = random::current().normal([16, 32, 32, 128], 0.0, 1.0, DType::F32)?;
+    let w = random::current().normal([3, 3, 128, 1], 0.0, 1.0, DType::F32)?;
+    let (options, seed) = (ConvOptions::default(), Tensor::ones(x.shape().clone(), DType::F32)?);
+    let flop = 2.0 * (seed.size() * 9) as f64;
+    let timing = time_fast(|| x.depthwise_convolve(&w, &options).map(drop))?;
+    emit("W10", "dw3_128_hw32_fwd", flop / timing.seconds / 1e9, "GF/s", "", Some(&timing));
+    let timing = time_fast(|| {
+        let tape = GradientTape::new();
+        tape.watch(&x);
+        tape.watch(&w);
+        let y = x.depthwise_convolve(&w, &options)?;
+        tape.gradient_with_seed(&y, &seed, &[&x, &w]).map(drop)
+    })?;
+    emit("W10", "dw3_128_hw32_fwdbwd", 3.0 * flop / timing.seconds / 1e9, "GF/s", "", Some(&timing));
     Ok(())
 }

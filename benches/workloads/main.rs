@@ -4,6 +4,7 @@
 
 mod convolution;
 mod elementwise;
+mod embedding;
 mod lstm;
 mod measure;
 mod mlp;
@@ -20,7 +21,7 @@ use couplet::Result;
 type Run = fn() -> Result<()>;
 
 /// The workloads that exist, by name.
-const WORKLOADS: [(&str, Run); 9] = [
+const WORKLOADS: &[(&str, Run)] = &[
     ("W1", mlp::train),
     ("W2", mnist::train),
     ("W2i", mnist::infer),
@@ -30,6 +31,7 @@ const WORKLOADS: [(&str, Run); 9] = [
     ("W7", products::run),
     ("W9", elementwise::run),
     ("W10", convolution::run),
+    ("W11", embedding::run),
 ];
 
 fn main() {

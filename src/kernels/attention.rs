@@ -171,17 +171,16 @@ impl<T: Real + Number<Wide = f64>> Attention<'_, T> {
         );
         let known = Known { y, log_sums, dy };
         let parts = (SendPtr(dq.as_mut_ptr()), SendPtr(dk.as_mut_ptr()), SendPtr(dv.as_mut_ptr()));
-        // SAFETY (of all calls below): each chunk has rows of its own.
-        let of_queries = |head: usize, i: usize, rows: usize| unsafe {
-            parts.0.part((head * queries + i) * self.depth, rows * self.depth)
+        let of_queries = |head: usize, i: usize, rows: usize| {
+            // SAFETY: each chunk of the loops below asks for rows of its own.
+            unsafe { parts.0.part((head * queries + i) * self.depth, rows * self.depth) }
         };
-        // SAFETY: as above.
-        let of_keys = |head: usize, j: usize, rows: usize| unsafe {
+        let of_keys = |head: usize, j: usize, rows: usize| {
             let first = head * keys + j;
-            (
-                parts.1.part(first * self.depth, rows * self.depth),
-                parts.2.part(first * self.width, rows * self.width),
-            )
+            // SAFETY: as above.
+            let dk = unsafe { parts.1.part(first * self.depth, rows * self.depth) };
+            // SAFETY: as above.
+            (dk, unsafe { parts.2.part(first * self.width, rows * self.width) })
         };
         let query_blocks = queries.div_ceil(QUERIES);
         if heads >= HEADS {
@@ -279,7 +278,11 @@ fn larger<T: Real>(a: T, b: T) -> T {
 fn scale<T: Real>(x: &mut [T], a: T) {
     vectorized(
         #[inline(always)]
-        move || x.iter_mut().for_each(|x| *x = *x * a),
+        move || {
+            for x in x.iter_mut() {
+                *x = *x * a;
+            }
+        },
     );
 }
 
@@ -288,7 +291,11 @@ fn scale<T: Real>(x: &mut [T], a: T) {
 fn powers<T: Real>(x: &mut [T], from: T) {
     vectorized(
         #[inline(always)]
-        move || x.iter_mut().for_each(|x| *x = (*x - from).exp_()),
+        move || {
+            for x in x.iter_mut() {
+                *x = (*x - from).exp_();
+            }
+        },
     );
 }
 
@@ -297,7 +304,11 @@ fn powers<T: Real>(x: &mut [T], from: T) {
 fn score_gradients<T: Real>(p: &[T], dot: T, scale: T, ds: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || ds.iter_mut().zip(p).for_each(|(ds, &p)| *ds = p * (*ds - dot) * scale),
+        move || {
+            for (ds, &p) in ds.iter_mut().zip(p) {
+                *ds = p * (*ds - dot) * scale;
+            }
+        },
     );
 }
 

@@ -85,7 +85,11 @@ pub(crate) fn single<T: Item, U: Item>(
         let (x, y) = unsafe { (slice::<T>(x, len), slice_mut::<U>(y, len)) };
         vectorized(
             #[inline(always)]
-            move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
+            move || {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y = f(x);
+                }
+            },
         );
     };
     Loop { run, inputs: [TypeId::of::<T>()], output: TypeId::of::<U>() }
@@ -126,7 +130,11 @@ pub(crate) fn pair<T: Item, U: Item, V: Item>(
         let (a, b, y) = unsafe { (slice::<T>(a, len), slice::<U>(b, len), slice_mut::<V>(y, len)) };
         vectorized(
             #[inline(always)]
-            move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+            move || {
+                for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                    *y = f(a, b);
+                }
+            },
         );
     };
     Loop { run, inputs: [TypeId::of::<T>(), TypeId::of::<U>()], output: TypeId::of::<V>() }
@@ -143,7 +151,11 @@ pub(crate) fn triple<T: Item, U: Item, V: Item, W: Item>(
         let y = unsafe { slice_mut::<W>(y, len) };
         vectorized(
             #[inline(always)]
-            move || y.iter_mut().zip(a).zip(b).zip(c).for_each(|(((y, &a), &b), &c)| *y = f(a, b, c)),
+            move || {
+                for (((y, &a), &b), &c) in y.iter_mut().zip(a).zip(b).zip(c) {
+                    *y = f(a, b, c);
+                }
+            },
         );
     };
     let inputs = [TypeId::of::<T>(), TypeId::of::<U>(), TypeId::of::<V>()];

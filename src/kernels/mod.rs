@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod blocks;
 pub(crate) mod conv;
+pub(crate) mod depthwise;
 pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod gemm;
@@ -28,4 +29,5 @@ mod scratch;
 pub(crate) mod simd;
 pub(crate) mod softmax;
 pub(crate) mod sum_squares;
+pub(crate) mod triangular;
 pub(crate) mod update;

@@ -26,6 +26,28 @@ pub(crate) fn argsort<T: Element>(x: &[T], y: &mut [i64], descending: bool) {
     y.iter_mut().zip(positions).for_each(|(y, at)| *y = at as i64);
 }
 
+/// The different elements in sorted order: where each first is, and how often it is there; `which` gets for each element
+/// the number of its group. All NaN are one element.
+pub(crate) fn groups<T: Element>(x: &[T], which: &mut [i64]) -> (Vec<i64>, Vec<i64>) {
+    let mut order = vec![0; x.len()];
+    argsort(x, &mut order, false);
+    let (mut firsts, mut counts) = (Vec::new(), Vec::new());
+    for position in order {
+        let new = firsts
+            .last()
+            .is_none_or(|&first: &i64| compare(x[first as usize], x[position as usize]) != Ordering::Equal);
+        if new {
+            firsts.push(position);
+            counts.push(0);
+        }
+        if let Some(count) = counts.last_mut() {
+            *count += 1;
+        }
+        which[position as usize] = firsts.len() as i64 - 1;
+    }
+    (firsts, counts)
+}
+
 /// `y[i] = x[indices[i]]`.
 pub(crate) fn pick<T: Copy>(x: &[T], indices: &[usize], y: &mut [T]) {
     y.iter_mut().zip(indices).for_each(|(y, &i)| *y = x[i]);

@@ -6,7 +6,7 @@
 use super::blocks::{CHUNK, SERIAL};
 use super::math::Math;
 use super::parallel::{self, SendPtr};
-use super::reduce::{Number, max_of, sum_of};
+use super::reduce::{Number, dot_of, max_of, sum_of};
 use super::simd::vectorized;
 
 /// Elements worked on at a time: rows of fewer are taken together.
@@ -52,8 +52,7 @@ pub(crate) fn softmax_gradient<T: Math + Number<Wide = f64>>(y: &[T], dy: &[T], 
         // SAFETY: the blocks partition `y`, and so `dx`.
         let dx = unsafe { dx.part(start, len) };
         for ((y, dy), dx) in y.chunks_exact(n).zip(dy.chunks_exact(n)).zip(dx.chunks_exact_mut(n)) {
-            combine(y, dy, dx, |y, dy| y * dy);
-            let sum = T::narrow(sum_of(dx));
+            let sum = T::narrow(dot_of(y, dy));
             combine(y, dy, dx, |y, dy| y * (dy - sum));
         }
     });
@@ -254,7 +253,11 @@ fn log_sums<T: Math + Number<Wide = f64>, R>(
 fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - a) - b),
+        move || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = (x - a) - b;
+            }
+        },
     );
 }
 
@@ -263,7 +266,11 @@ fn subtract<T: Math>(x: &[T], a: T, b: T, y: &mut [T]) {
 fn exp<T: Math>(y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().for_each(|y| *y = y.exp_()),
+        move || {
+            for y in y.iter_mut() {
+                *y = y.exp_();
+            }
+        },
     );
 }
 
@@ -272,7 +279,11 @@ fn exp<T: Math>(y: &mut [T]) {
 fn scale<T: Math>(y: &mut [T], a: T) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().for_each(|y| *y = *y * a),
+        move || {
+            for y in y.iter_mut() {
+                *y = *y * a;
+            }
+        },
     );
 }
 
@@ -281,7 +292,11 @@ fn scale<T: Math>(y: &mut [T], a: T) {
 fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((x - max) - log_sum).exp_() * a),
+        move || {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = ((x - max) - log_sum).exp_() * a;
+            }
+        },
     );
 }
 
@@ -290,7 +305,11 @@ fn probabilities<T: Math>(x: &[T], LogSum { max, log_sum }: LogSum<T>, a: T, y: 
 fn combine<T: Math>(a: &[T], b: &[T], y: &mut [T], f: impl Fn(T, T) -> T) {
     vectorized(
         #[inline(always)]
-        move || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = f(a, b)),
+        move || {
+            for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                *y = f(a, b);
+            }
+        },
     );
 }
 

@@ -77,6 +77,13 @@ impl Linear {
         self
     }
 
+    /// Another number of units, for a container whose setters come after the layer.
+    #[must_use]
+    pub(crate) fn with_output_size(mut self, output_size: usize) -> Self {
+        self.output_size = output_size;
+        self
+    }
+
     /// Number of units.
     pub fn output_size(&self) -> usize {
         self.output_size

@@ -12,7 +12,7 @@ use super::apply;
 use super::gradient::Gradient;
 use super::op::{Computed, Inputs, Mask, Op, Saved};
 use super::reduction::Reduction;
-use super::registry::{Listed, Sample, SampleInput};
+use super::registry::{Listed, Sample};
 use super::sum::Axes;
 
 fn reduced(
@@ -49,8 +49,7 @@ impl Op for Any {
 
 impl Listed for Any {
     fn samples() -> Vec<Sample> {
-        let input = || SampleInput::Bool { shape: vec![2, 3, 4] };
-        Reduction::kinds().into_iter().map(|r| Sample::new(Any(r), [input()])).collect()
+        Reduction::bool_samples(Any)
     }
 }
 
@@ -74,8 +73,7 @@ impl Op for All {
 
 impl Listed for All {
     fn samples() -> Vec<Sample> {
-        let input = || SampleInput::Bool { shape: vec![2, 3, 4] };
-        Reduction::kinds().into_iter().map(|r| Sample::new(All(r), [input()])).collect()
+        Reduction::bool_samples(All)
     }
 }
 

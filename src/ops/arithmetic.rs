@@ -411,6 +411,26 @@ mod tests {
         assert_eq!((&x / 0)?.to_vec::<i32>()?, [0, 0, 0]);
         assert_eq!((&x / -1)?.to_vec::<i32>()?, [-i32::MAX, -7, i32::MIN]);
         assert!((&x + 0.5).is_err());
+        // Short ones wrap at their own bits.
+        let x = Tensor::from([i8::MIN, 100]);
+        assert_eq!((&x - 1)?.to_vec::<i8>()?, [i8::MAX, 99]);
+        assert_eq!((&x * 2)?.to_vec::<i8>()?, [0, -56]);
+        assert_eq!((&x / -1)?.to_vec::<i8>()?, [i8::MIN, -100]);
+        assert_eq!((-&x)?.to_vec::<i8>()?, [i8::MIN, -100]);
+        assert_eq!((Tensor::from([3u8, 200]) - Tensor::from([5u8, 0]))?.to_vec::<u8>()?, [254, 200]);
+        let x = Tensor::from([u64::MAX, 9]);
+        assert_eq!((&x * 2)?.to_vec::<u64>()?, [u64::MAX - 1, 18]);
+        assert_eq!((&x / 0)?.to_vec::<u64>()?, [0, 0]);
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_that_a_dtype_cannot_hold_are_refused() -> crate::Result<()> {
+        let x = Tensor::from([1u8]);
+        let message = (&x + 300).unwrap_err().to_string();
+        assert!(message.contains("300") && message.contains("u8") && message.contains("255"), "{message}");
+        assert!((&x + -1).is_err() && (&x * f64::NAN).is_err() && (&x * f64::INFINITY).is_err());
+        assert_eq!((&x + 255)?.to_vec::<u8>()?, [0]);
         Ok(())
     }
 

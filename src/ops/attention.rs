@@ -465,8 +465,7 @@ mod tests {
         let [q, k, v] = inputs(&[2, 3], 9, 11);
         let mask = Generator::seed(1).bernoulli([3, 9, 11], 0.6, DType::Bool)?;
         for (causal, mask) in [(false, None), (true, None), (false, Some(&mask)), (true, Some(&mask))] {
-            let mut options = AttentionOptions::default().causal(causal);
-            options.mask = mask;
+            let options = AttentionOptions { mask, causal, ..AttentionOptions::default() };
             let bias = Tensor::zeros([11], DType::F64)?;
             let run = |options: AttentionOptions<'_>| -> Result<Vec<Tensor>> {
                 let tape = GradientTape::new();
@@ -544,8 +543,7 @@ mod tests {
     fn misfits_are_named() {
         let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32).unwrap();
         let message = |q: &[usize], k: &[usize], v: &[usize], mask: Option<&Tensor>| {
-            let mut options = AttentionOptions::default();
-            options.mask = mask;
+            let options = AttentionOptions { mask, ..AttentionOptions::default() };
             let y = zeros(q).scaled_dot_product_attention(&zeros(k), &zeros(v), options);
             y.unwrap_err().to_string()
         };

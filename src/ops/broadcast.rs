@@ -107,10 +107,15 @@ impl Unary for BroadcastTo {
 
 impl Listed for BroadcastTo {
     fn samples() -> Vec<Sample> {
-        vec![Sample::new(
-            BroadcastTo { from: [3, 1].into(), to: [2, 3, 4].into() },
-            [SampleInput::float(&[3, 1])],
-        )]
+        let sample = |from: &[usize], to: &[usize]| {
+            Sample::new(BroadcastTo { from: from.into(), to: to.into() }, [SampleInput::float(from)])
+        };
+        vec![
+            sample(&[3, 1], &[2, 3, 4]),
+            sample(&[1], &[1, 1]),
+            sample(&[3, 1], &[3, 0]),
+            sample(&[0, 1], &[2, 0, 4]),
+        ]
     }
 }
 
@@ -149,10 +154,10 @@ impl Unary for SumTo {
 
 impl Listed for SumTo {
     fn samples() -> Vec<Sample> {
-        vec![Sample::new(
-            SumTo { from: [2, 3, 4].into(), to: [3, 1].into() },
-            [SampleInput::float(&[2, 3, 4])],
-        )]
+        let sample = |from: &[usize], to: &[usize]| {
+            Sample::new(SumTo { from: from.into(), to: to.into() }, [SampleInput::float(from)])
+        };
+        vec![sample(&[2, 3, 4], &[3, 1]), sample(&[1, 1], &[1]), sample(&[0, 3], &[3])]
     }
 }
 

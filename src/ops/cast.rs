@@ -1,5 +1,6 @@
 //! Conversion between dtypes, and cutting the gradient.
 
+use half::bf16;
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::{DType, Element, for_dtype};
@@ -54,6 +55,24 @@ fn convert<T: Element, U: Element>(x: &[T], y: &mut [U], whole: bool) {
     }
 }
 
+/// A number that rounds to the same as `magnitude` in every float type shorter than `f64`, whose digits may be too few for
+/// it: what is cut off is left as one bit, so that no tie is seen where there is none.
+fn uncut(magnitude: u64) -> f64 {
+    const CUT: u64 = (1 << 11) - 1;
+    if magnitude < 1 << 53 {
+        return magnitude as f64;
+    }
+    ((magnitude & !CUT) | (u64::from(magnitude & CUT != 0) << 11)) as f64
+}
+
+/// Integers of 64 bits as a float shorter than `f64`, rounded once.
+fn shorten<T: Element, U: Element>(x: &Tensor, number: impl Fn(T) -> f64) -> Result<Tensor> {
+    let mut y = take::<U>(x.size());
+    let x_list = x.as_slice::<T>()?.unwrap_or(&[]);
+    y.iter_mut().zip(x_list).for_each(|(y, &x)| *y = U::from_f64(number(x)));
+    Ok(Tensor::from_taken(y, x.shape().clone()))
+}
+
 impl Tensor {
     /// The elements of an `i64` tensor cut to the lower bits of a shorter integer dtype; not recorded.
     pub(crate) fn wrapped(&self, to: DType) -> Result<Tensor> {
@@ -83,6 +102,14 @@ impl Tensor {
         }
         let whole = !self.dtype().is_float() && !to.is_float();
         let x = self.to_contiguous();
+        let signed = |x: i64| uncut(x.unsigned_abs()).copysign(x as f64);
+        match (self.dtype(), to) {
+            (DType::I64, DType::F32) => return shorten::<i64, f32>(&x, signed),
+            (DType::I64, DType::BF16) => return shorten::<i64, bf16>(&x, signed),
+            (DType::U64, DType::F32) => return shorten::<u64, f32>(&x, uncut),
+            (DType::U64, DType::BF16) => return shorten::<u64, bf16>(&x, uncut),
+            _ => {}
+        }
         for_dtype!(self.dtype(), T => for_dtype!(to, U => {
             let mut y = take::<U>(x.size());
             convert::<T, U>(x.as_slice::<T>()?.unwrap_or(&[]), &mut y, whole);
@@ -92,7 +119,7 @@ impl Tensor {
 
     /// The elements in another dtype.
     ///
-    /// Floats round to nearest even; a float becomes an integer by dropping its fraction, values outside the
+    /// Floats round to nearest even, and so do integers that a float has no digits for; a float becomes an integer by dropping its fraction, values outside the
     /// range become the nearest bound and NaN becomes 0; integers that do not fit become the nearest bound; bool
     /// is 0 or 1, and anything but 0 becomes true.
     ///
@@ -124,6 +151,21 @@ mod tests {
         let big = Tensor::from([i64::MAX, i64::MIN]);
         assert_eq!(big.cast(DType::U64)?.to_vec::<u64>()?, [i64::MAX as u64, 0]);
         assert_eq!(big.cast(DType::I32)?.to_vec::<i32>()?, [i32::MAX, i32::MIN]);
+        Ok(())
+    }
+
+    #[test]
+    fn long_integers_are_rounded_once() -> Result<()> {
+        // 2^62 + 2^38 lies halfway between two neighbours of f32, 2^62 + 2^54 between two of bf16; one more, which f64 has no
+        // digit for, decides.
+        let (f32_tie, bf16_tie) = ((1i64 << 62) + (1 << 38), (1i64 << 62) + (1 << 54));
+        let x = Tensor::from([f32_tie, f32_tie + 1, -f32_tie - 1]);
+        let up = 2f32.powi(62) + 2f32.powi(39);
+        assert_eq!(x.cast(DType::F32)?.to_vec::<f32>()?, [2f32.powi(62), up, -up]);
+        let x = Tensor::from([bf16_tie as u64, bf16_tie as u64 + 1]);
+        let up = 2f32.powi(62) + 2f32.powi(55);
+        assert_eq!(x.cast(DType::BF16)?.cast(DType::F32)?.to_vec::<f32>()?, [2f32.powi(62), up]);
+        assert_eq!(Tensor::from([u64::MAX]).cast(DType::F32)?.to_vec::<f32>()?, [2f32.powi(64)]);
         Ok(())
     }
 }

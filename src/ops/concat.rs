@@ -47,6 +47,10 @@ impl Op for Concat {
         if self.axis >= shape.rank() {
             return Err(Error::Axis { op: "concat", axis: self.axis as isize, rank: shape.rank() });
         }
+        if inputs.len() != self.sizes.len() {
+            let problem = format!("{} inputs for {} sizes", inputs.len(), self.sizes.len());
+            return Err(Error::usage("concat", problem, "give one input for each size"));
+        }
         let mut total: usize = 0;
         for i in 0..inputs.len() {
             let x = inputs.get(i)?;
@@ -54,6 +58,10 @@ impl Op for Concat {
                 && x.shape().iter().zip(shape.iter()).enumerate().all(|(a, (d, e))| a == self.axis || d == e);
             if !fits {
                 let expected = format!("that of input 0, {shape}, but for axis {}", self.axis);
+                return Err(Error::shape("concat", format!("input {i}"), x.shape(), expected));
+            }
+            if x.shape()[self.axis] != self.sizes[i] {
+                let expected = format!("{} along axis {}", self.sizes[i], self.axis);
                 return Err(Error::shape("concat", format!("input {i}"), x.shape(), expected));
             }
             if x.dtype() != dtype {
@@ -86,8 +94,11 @@ impl Op for Concat {
 
 impl Listed for Concat {
     fn samples() -> Vec<Sample> {
-        let inputs = [SampleInput::float(&[2, 3]), SampleInput::float(&[2, 1]), SampleInput::float(&[2, 2])];
-        vec![Sample::new(Concat { axis: 1, sizes: vec![3, 1, 2] }, inputs)]
+        let sample = |rows: usize, sizes: &[usize]| {
+            let inputs: Vec<_> = sizes.iter().map(|&size| SampleInput::float(&[rows, size])).collect();
+            Sample::new(Concat { axis: 1, sizes: sizes.to_vec() }, inputs)
+        };
+        vec![sample(2, &[3, 1, 2]), sample(1, &[1, 1]), sample(2, &[0, 2]), sample(0, &[1, 2])]
     }
 }
 

@@ -189,12 +189,43 @@ fn check_sizes(equation: &str, terms: &[Term]) -> Result<()> {
     Ok(())
 }
 
+/// The two terms whose product takes the fewest multiplications, of equal ones those that leave the fewest elements.
+fn cheapest(terms: &[Term], output: &[Label]) -> (usize, usize) {
+    let pairs = (0..terms.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+    let cost = |&(a, b): &(usize, usize)| {
+        let others = || (0..terms.len()).filter(|&i| i != a && i != b).map(|i| &terms[i]);
+        let labels =
+            terms[a].labels.iter().chain(terms[b].labels.iter().filter(|&&l| terms[a].position(l).is_none()));
+        let (mut work, mut left) = (1usize, 1usize);
+        for &label in labels {
+            let dim = terms[a].dim(label).max(terms[b].dim(label));
+            let wanted = output.contains(&label) || others().any(|t| t.position(label).is_some());
+            work = work.saturating_mul(dim);
+            left = left.saturating_mul(if wanted { dim } else { 1 });
+        }
+        (work, left)
+    };
+    pairs.min_by_key(cost).unwrap_or((0, 0))
+}
+
+/// The product of all terms, summed over the axes that are not in the output.
+fn contracted(mut terms: Vec<Term>, output: &[Label]) -> Result<Option<Term>> {
+    while terms.len() > 1 {
+        let (a, b) = cheapest(&terms, output);
+        let (second, first) = (terms.remove(b), terms.remove(a));
+        let wanted = |l: Label| output.contains(&l) || terms.iter().any(|t| t.position(l).is_some());
+        let product = first.times(second, wanted)?;
+        terms.insert(a, product);
+    }
+    terms.pop().map(|term| term.summed(|l| output.contains(&l))).transpose()
+}
+
 impl Tensor {
     /// The product of tensors summed over named axes (Einstein's convention).
     ///
     /// `"ij,jk->ik"` multiplies matrices, `"bij,bjk->bik"` does so for each `b`, `"ij->j"` sums rows, `"ii->i"` is a
     /// diagonal. `...` stands for any axes, which broadcast. Without `->`, the output has the letters that stand once, in
-    /// alphabetical order. Several tensors are multiplied from left to right.
+    /// alphabetical order. Several tensors are multiplied two at a time, always those next whose product is the cheapest.
     ///
     /// ```
     /// use couplet::Tensor;
@@ -212,15 +243,7 @@ impl Tensor {
             |(x, labels): (&&Tensor, Vec<Label>)| Term { x: (*x).clone(), labels }.without_repeats(equation);
         let terms: Vec<Term> = tensors.iter().zip(inputs).map(term).collect::<Result<_>>()?;
         check_sizes(equation, &terms)?;
-        let later: Vec<Vec<Label>> = terms.iter().map(|t| t.labels.clone()).collect();
-        let mut product: Option<Term> = None;
-        for (i, term) in terms.into_iter().enumerate() {
-            let wanted = |l: Label| output.contains(&l) || later[i + 1..].iter().any(|t| t.contains(&l));
-            product = Some(match product {
-                None => term.summed(wanted)?,
-                Some(product) => product.times(term, wanted)?,
-            });
-        }
+        let product = contracted(terms, &output)?;
         product.ok_or_else(|| refusal(equation, "at least one tensor"))?.ordered(&output)
     }
 
@@ -294,6 +317,21 @@ mod tests {
         let (u, v) = (numbers(&[2]), numbers(&[3]));
         assert_eq!(einsum("i,j->ji", &[&u, &v]), (vec![3, 2], vec![1.0, 2.0, 2.0, 4.0, 3.0, 6.0]));
         assert_eq!(einsum("i,ij,j->", &[&u, &a, &v]), (vec![], vec![14.0 + 2.0 * 32.0]));
+    }
+
+    #[test]
+    fn the_cheapest_product_comes_first() -> Result<()> {
+        let (a, b, c) = (numbers(&[2, 3]), numbers(&[3, 100]), numbers(&[100, 1]));
+        let term = |x: &Tensor, letters: &str| Term {
+            x: x.clone(),
+            labels: letters.chars().map(Label::Letter).collect(),
+        };
+        let output = [Label::Letter('i'), Label::Letter('l')];
+        // From the left 2 3 100 + 2 100 1 multiplications, from the right 3 100 1 + 2 3 1.
+        assert_eq!(cheapest(&[term(&a, "ij"), term(&b, "jk"), term(&c, "kl")], &output), (1, 2));
+        let want = a.matmul(&b)?.matmul(&c)?.to_vec::<f64>()?;
+        assert_eq!(einsum("ij,jk,kl->il", &[&a, &b, &c]), (vec![2, 1], want));
+        Ok(())
     }
 
     #[test]

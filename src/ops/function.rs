@@ -141,8 +141,20 @@ impl<F: Function> Unary for F {
         in_wide_float(
             F::NAME,
             x,
-            |x| map::<f32>(x, move |x| f.value(x)),
-            |x| map::<f64>(x, move |x| f.value(x)),
+            |x| {
+                map::<f32>(
+                    x,
+                    #[inline(always)]
+                    move |x| f.value(x),
+                )
+            },
+            |x| {
+                map::<f64>(
+                    x,
+                    #[inline(always)]
+                    move |x| f.value(x),
+                )
+            },
         )
     }
 
@@ -178,8 +190,21 @@ impl<F: Function> Binary for Slope<F> {
     fn forward(&self, v: Tensor, dy: Tensor) -> Result<Tensor> {
         let f = self.0;
         match same_dtype(F::SLOPE_NAME, &v, &dy)? {
-            DType::F32 => zip::<f32>(F::SLOPE_NAME, v, dy, move |v, dy| dy * f.slope(v)),
-            DType::F64 => zip::<f64>(F::SLOPE_NAME, v, dy, move |v, dy| dy * f.slope(v)),
+            // Without the attribute a long slope is left out of line, with the narrow vectors of the build.
+            DType::F32 => zip::<f32>(
+                F::SLOPE_NAME,
+                v,
+                dy,
+                #[inline(always)]
+                move |v, dy| dy * f.slope(v),
+            ),
+            DType::F64 => zip::<f64>(
+                F::SLOPE_NAME,
+                v,
+                dy,
+                #[inline(always)]
+                move |v, dy| dy * f.slope(v),
+            ),
             dtype @ (DType::F16 | DType::BF16) => {
                 let (v, dy) = (v.converted(DType::F32)?, dy.converted(DType::F32)?);
                 self.forward(v, dy)?.converted(dtype)
@@ -203,12 +228,12 @@ impl<F: Function> Binary for Slope<F> {
 impl<F: Function> Listed for Slope<F> {
     fn samples() -> Vec<Sample> {
         let (low, high) = F::RANGE;
-        let sample = |f: F| {
+        let sample = |f: F, shape: &[usize]| {
             // A function whose slope comes from its output is monotonic here.
             let (a, b) = if F::SLOPE_OF == Of::Input { (low, high) } else { (f.value(low), f.value(high)) };
-            let inputs = [SampleInput::within(&[2, 3], a.min(b), a.max(b)), SampleInput::float(&[2, 3])];
+            let inputs = [SampleInput::within(shape, a.min(b), a.max(b)), SampleInput::float(&[2, 3])];
             Sample::new::<NarrowBinary, _>(Slope(f), inputs)
         };
-        F::samples().into_iter().map(sample).collect()
+        F::samples().into_iter().flat_map(|f| [sample(f, &[2, 3]), sample(f, &[3])]).collect()
     }
 }

@@ -1,7 +1,5 @@
 //! Gaussian error linear units, exact and by tanh.
 
-use std::f64::consts::FRAC_1_SQRT_2;
-
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -29,14 +27,18 @@ impl Function for Gelu {
 
     #[inline(always)]
     fn value<R: Math>(&self, x: R) -> R {
-        R::from_f64(0.5) * x * (R::from_f64(-FRAC_1_SQRT_2) * x).erfc_()
+        x * x.normal_().0
     }
 
     /// `P(x) + x p(x)`, where `p` is the standard normal density.
     #[inline(always)]
     fn slope<R: Math>(&self, x: R) -> R {
-        let density = R::from_f64(INVERSE_ROOT_2_PI) * (R::from_f64(-0.5) * x * x).exp_();
-        R::from_f64(0.5) * (R::from_f64(-FRAC_1_SQRT_2) * x).erfc_() + x * density
+        let (share, density) = x.normal_();
+        // The density is 0 far out, where x may be infinite.
+        let far = R::from_f64(40.0);
+        let x = if x > far { far } else { x };
+        let x = if x < -far { -far } else { x };
+        share + x * density
     }
 
     /// `p(x) (2 - x^2)`.
@@ -121,6 +123,11 @@ mod tests {
         assert_eq!([y[2], y[3]], [0.0, 100.0]);
         // P(-10) = 7.619853024160527e-24.
         assert!((y[1] / -7.619_853_024_160_527e-23 - 1.0).abs() < 1e-13);
+        let infinite = Tensor::from([f32::NEG_INFINITY, -1e4, 1e4, f32::INFINITY]);
+        let tape = crate::GradientTape::new();
+        tape.watch(&infinite);
+        let slope = tape.gradient_of_all(&[(&infinite.gelu()?, None)], &[&infinite])?.remove(0);
+        assert_eq!(slope.expect("depends on x").dense()?.to_vec::<f32>()?, [0.0, 0.0, 1.0, 1.0]);
         assert_eq!(x.gelu_tanh()?.to_vec::<f64>()?[2..], [0.0, 100.0]);
         Ok(())
     }

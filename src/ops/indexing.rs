@@ -59,8 +59,11 @@ impl Op for FlatIndices {
 
 impl Listed for FlatIndices {
     fn samples() -> Vec<Sample> {
-        let op = FlatIndices { dims: vec![4, 3] };
-        vec![Sample::new(op, [SampleInput::Index { shape: vec![5, 2], below: 3 }])]
+        let sample = |dims: &[usize], count: usize| {
+            let input = SampleInput::Index { shape: vec![count, dims.len()], below: 3 };
+            Sample::new(FlatIndices { dims: dims.to_vec() }, [input])
+        };
+        vec![sample(&[4, 3], 5), sample(&[3], 1), sample(&[0, 3], 0), sample(&[], 2)]
     }
 }
 

@@ -83,6 +83,30 @@ impl Listed for LogicalOr {
     }
 }
 
+/// `y` is whether `a` and `b` differ.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct LogicalXor;
+
+impl Op for LogicalXor {
+    fn name(&self) -> &'static str {
+        "logical_xor"
+    }
+
+    fn forward(&self, inputs: &mut Inputs<'_, '_>) -> Result<Computed> {
+        zip_bools("logical_xor", inputs, |a, b| a ^ b)
+    }
+
+    fn gradient(&self, _: &Saved, _: &[Option<Tensor>], _: Mask) -> Result<Vec<Option<Gradient>>> {
+        Ok(vec![None, None])
+    }
+}
+
+impl Listed for LogicalXor {
+    fn samples() -> Vec<Sample> {
+        vec![Sample::new(LogicalXor, [bools(&[2, 1]), bools(&[3])])]
+    }
+}
+
 /// `y = not x`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LogicalNot;
@@ -164,6 +188,14 @@ impl Tensor {
         apply(LogicalOr, [self, other])
     }
 
+    /// Whether exactly one of both elements holds, broadcast.
+    ///
+    /// # Errors
+    /// A tensor is not bool, or the shapes do not broadcast.
+    pub fn logical_xor(&self, other: &Tensor) -> Result<Tensor> {
+        apply(LogicalXor, [self, other])
+    }
+
     /// Whether the element does not hold.
     ///
     /// # Errors
@@ -197,6 +229,7 @@ mod tests {
         let (a, b) = (Tensor::from([[true], [false]]), Tensor::from([true, false]));
         assert_eq!(a.logical_and(&b)?.to_vec::<bool>()?, [true, false, false, false]);
         assert_eq!(a.logical_or(&b)?.to_vec::<bool>()?, [true, true, true, false]);
+        assert_eq!(a.logical_xor(&b)?.to_vec::<bool>()?, [false, true, true, false]);
         assert_eq!(b.logical_not()?.to_vec::<bool>()?, [false, true]);
         let message = a.logical_and(&Tensor::from([1])).unwrap_err().to_string();
         assert!(message.contains("second") && message.contains("bool"), "{message}");

@@ -12,6 +12,7 @@ mod conv;
 pub(crate) mod cost;
 mod cross_entropy;
 mod cumulative;
+mod depth;
 mod diagonal;
 mod dropout;
 mod einsum;
@@ -23,8 +24,10 @@ mod extremum;
 mod function;
 mod gelu;
 mod gradient;
+mod grid;
 mod hyperbolic;
 mod indexing;
+mod inverse_hyperbolic;
 mod linear;
 mod log_sum_exp;
 mod logical;
@@ -41,6 +44,7 @@ mod pairs;
 mod pool;
 mod power;
 mod product;
+mod qr;
 mod real;
 mod rearrange;
 pub(crate) mod record;
@@ -50,6 +54,7 @@ mod registry;
 mod relu;
 mod rounding;
 mod select;
+mod set_slice;
 mod shape;
 mod sigmoid;
 mod sign;
@@ -61,7 +66,9 @@ mod sum;
 mod sum_squares;
 mod swish;
 pub(crate) mod trace;
+mod triangular;
 mod trigonometric;
+mod unique;
 mod unstack;
 
 pub use attention::AttentionOptions;
@@ -71,6 +78,7 @@ pub(crate) use cross_entropy::{SigmoidCrossEntropy, SoftmaxCrossEntropy, SparseS
 pub(crate) use dropout::Dropout;
 pub(crate) use function::for_float;
 pub use gradient::{Gradient, IndexedSlices};
+pub use grid::Indexing;
 pub use op::{
     Attributes, Binary, Computed, Input, Inputs, IntoOp, Mask, Narrow, NarrowBinary, NarrowUnary, Op, Saved,
     Saves, Unary, Wide,
@@ -96,10 +104,15 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<arithmetic::Divide>(),
     OpEntry::unary::<arithmetic::Negative>(),
     OpEntry::binary::<matmul::Matmul>(),
+    OpEntry::binary::<triangular::TriangularSolve>(),
+    OpEntry::wide::<qr::Qr>("qr"),
     OpEntry::wide::<linear::Affine>("affine"),
     OpEntry::wide::<conv::Convolve>("convolve"),
     OpEntry::wide::<conv::ConvInputGradient>("conv_input_gradient"),
     OpEntry::wide::<conv::ConvFilterGradient>("conv_filter_gradient"),
+    OpEntry::wide::<conv::DepthwiseConvolve>("depthwise_convolve"),
+    OpEntry::wide::<conv::DepthwiseInputGradient>("depthwise_input_gradient"),
+    OpEntry::wide::<conv::DepthwiseFilterGradient>("depthwise_filter_gradient"),
     OpEntry::unary::<broadcast::BroadcastTo>(),
     OpEntry::unary::<broadcast::SumTo>(),
     OpEntry::unary::<shape::Reshape>(),
@@ -108,6 +121,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<sum_squares::SumSquares>(),
     OpEntry::unary::<slice::StridedSlice>(),
     OpEntry::unary::<slice::Unslice>(),
+    OpEntry::wide::<set_slice::SetSlice>("set_slice"),
     OpEntry::wide::<concat::Concat>("concat"),
     OpEntry::wide::<unstack::Unstack>("unstack"),
     OpEntry::wide::<cast::Cast>("cast"),
@@ -127,6 +141,8 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<dropout::Dropout>("dropout"),
     OpEntry::wide::<normalise::BatchNorm>("batch_norm"),
     OpEntry::wide::<normalise::BatchNormGradient>("batch_norm_gradient"),
+    OpEntry::wide::<normalise::GroupNorm>("group_norm"),
+    OpEntry::wide::<normalise::GroupNormGradient>("group_norm_gradient"),
     OpEntry::wide::<normalise::LayerNorm>("layer_norm"),
     OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
     OpEntry::wide::<attention::Attention>("scaled_dot_product_attention"),
@@ -181,6 +197,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<pairs::FloorMod>(),
     OpEntry::wide::<logical::LogicalAnd>("logical_and"),
     OpEntry::wide::<logical::LogicalOr>("logical_or"),
+    OpEntry::wide::<logical::LogicalXor>("logical_xor"),
     OpEntry::wide::<logical::LogicalNot>("logical_not"),
     OpEntry::wide::<logical::WhereIndices>("where_indices"),
     OpEntry::unary::<mean::Mean>(),
@@ -198,6 +215,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<sort::ArgSort>("argsort"),
     OpEntry::wide::<sort::TakeAlong>("take_along_axis"),
     OpEntry::wide::<sort::AddAlong>("add_along_axis"),
+    OpEntry::wide::<unique::UniqueIndices>("unique_indices"),
     OpEntry::wide::<indexing::FlatIndices>("flat_indices"),
     OpEntry::wide::<indexing::SetRows>("set_rows"),
     OpEntry::wide::<extreme::ArgMax>("argmax"),
@@ -218,6 +236,12 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::binary::<function::Slope<hyperbolic::Sinh>>(),
     OpEntry::unary::<hyperbolic::Cosh>(),
     OpEntry::binary::<function::Slope<hyperbolic::Cosh>>(),
+    OpEntry::unary::<inverse_hyperbolic::Asinh>(),
+    OpEntry::binary::<function::Slope<inverse_hyperbolic::Asinh>>(),
+    OpEntry::unary::<inverse_hyperbolic::Acosh>(),
+    OpEntry::binary::<function::Slope<inverse_hyperbolic::Acosh>>(),
+    OpEntry::unary::<inverse_hyperbolic::Atanh>(),
+    OpEntry::binary::<function::Slope<inverse_hyperbolic::Atanh>>(),
     OpEntry::unary::<relu::Relu6>(),
     OpEntry::binary::<function::Slope<relu::Relu6>>(),
     OpEntry::unary::<relu::LeakyRelu>(),

@@ -77,8 +77,10 @@ impl Unary for Pad {
 
 impl Listed for Pad {
     fn samples() -> Vec<Sample> {
-        let op = Pad { before: vec![1, 2], after: vec![0, 1], value: 1.5 };
-        vec![Sample::new(op, [SampleInput::float(&[2, 3])])]
+        vec![Sample::new(
+            Pad { before: vec![1, 2], after: vec![1, 0], value: 1.5 },
+            [SampleInput::float(&[2, 3])],
+        )]
     }
 }
 

@@ -75,7 +75,7 @@ impl Binary for SquaredDifference {
 
     fn forward(&self, a: Tensor, b: Tensor) -> Result<Tensor> {
         let op = "squared_difference";
-        for_number!(op, same_dtype(op, &a, &b)?, T => zip::<T>(op, a, b, |a, b| {
+        for_number!(op, same_dtype(op, &a, &b)?, [a, b], T => zip::<T>(op, a, b, |a, b| {
             let d = a.minus(b);
             d.times(d)
         }))

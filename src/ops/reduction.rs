@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernels::layout::View;
 use crate::tensor::{Shape, Strides, Tensor, take};
 
-use super::op::{NarrowUnary, Unary};
+use super::op::{NarrowUnary, Op, Unary, Wide};
 use super::registry::{Sample, SampleInput};
 use super::sum::{Axes, dropped_shape, kept_shape};
 
@@ -108,19 +108,37 @@ impl Reduction {
         x.view_as(x.offset(), shape, Strides::new(&strides)).to_contiguous()
     }
 
-    /// Of shape `[2, 3, 4]`: over all axes, over the middle one, and over two that are kept.
-    pub(crate) fn kinds() -> [Reduction; 3] {
-        let kind = |reduced: [bool; 3], keep_dims| Reduction {
-            from: [2, 3, 4].into(),
+    /// Of shape `[2, 3, 4]`: over all axes, over the middle one, and over two that are kept; of size 1, and of no elements.
+    pub(crate) fn kinds() -> [Reduction; 5] {
+        let kind = |from: [usize; 3], reduced: [bool; 3], keep_dims| Reduction {
+            from: from.into(),
             reduced: reduced.to_vec(),
             keep_dims,
         };
-        [kind([true; 3], false), kind([false, true, false], false), kind([true, false, true], true)]
+        [
+            kind([2, 3, 4], [true; 3], false),
+            kind([2, 3, 4], [false, true, false], false),
+            kind([2, 3, 4], [true, false, true], true),
+            kind([1, 1, 1], [true, false, true], false),
+            kind([2, 0, 3], [true, false, false], false),
+        ]
     }
 
     /// A sample of each kind.
     pub(crate) fn samples<O: Unary>(op: impl Fn(Reduction) -> O) -> Vec<Sample> {
-        let input = || SampleInput::float(&[2, 3, 4]);
-        Reduction::kinds().into_iter().map(|r| Sample::new::<NarrowUnary, O>(op(r), [input()])).collect()
+        let sample = |r: Reduction| {
+            let input = SampleInput::float(&r.from);
+            Sample::new::<NarrowUnary, O>(op(r), [input])
+        };
+        Reduction::kinds().into_iter().map(sample).collect()
+    }
+
+    /// A sample of each kind of an op of bools.
+    pub(crate) fn bool_samples<O: Op>(op: impl Fn(Reduction) -> O) -> Vec<Sample> {
+        let sample = |r: Reduction| {
+            let input = SampleInput::Bool { shape: r.from.to_vec() };
+            Sample::new::<Wide, O>(op(r), [input])
+        };
+        Reduction::kinds().into_iter().map(sample).collect()
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Strides, Tensor, resolve_axis};
+use crate::tensor::{Shape, Strides, Tensor, checked_size, resolve_axis};
 
 use super::apply;
 use super::op::{Saved, Saves, Unary};
@@ -32,8 +32,10 @@ impl Unary for Reshape {
 
 impl Listed for Reshape {
     fn samples() -> Vec<Sample> {
-        let op = Reshape { from: [2, 3].into(), to: [3, 1, 2].into() };
-        vec![Sample::new(op, [SampleInput::float(&[2, 3])])]
+        let sample = |from: &[usize], to: &[usize]| {
+            Sample::new(Reshape { from: from.into(), to: to.into() }, [SampleInput::float(from)])
+        };
+        vec![sample(&[2, 3], &[3, 1, 2]), sample(&[1, 1], &[]), sample(&[2, 0], &[0, 3])]
     }
 }
 
@@ -80,6 +82,9 @@ impl Tensor {
         if shape.size() != self.size() {
             let expected = format!("{} elements as the new shape {shape} has", shape.size());
             return Err(Error::shape("reshape", "x", self.shape(), expected));
+        }
+        if self.size() == 0 {
+            checked_size("reshape", &shape, self.dtype())?;
         }
         let x = self.to_contiguous();
         let strides = Strides::contiguous(&shape);

@@ -81,13 +81,55 @@ impl From<isize> for Slice {
 /// `y[i, j, ..] = x[starts[0] + i steps[0], starts[1] + j steps[1], ..]`, of shape `dims`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StridedSlice {
-    from: Shape,
+    pub(super) from: Shape,
     starts: Vec<usize>,
     steps: Vec<isize>,
     dims: Shape,
 }
 
 impl StridedSlice {
+    /// The slice of a tensor of shape `from`, and the shape of the result, which lacks the axes with one index.
+    pub(super) fn new(op: &'static str, from: &Shape, slices: &[Slice]) -> Result<(Self, Shape)> {
+        if slices.len() > from.rank() {
+            let expected = format!("rank {} or more, one axis for each slice", slices.len());
+            return Err(Error::shape(op, "x", from, expected));
+        }
+        let (mut starts, mut steps, mut dims) = (Vec::new(), Vec::new(), Vec::new());
+        let mut kept = Vec::new();
+        for (axis, &size) in from.iter().enumerate() {
+            let slice = slices.get(axis).copied().unwrap_or(Slice::step(1));
+            let (start, step, dim) = resolve(op, slice, size)?;
+            starts.push(start);
+            steps.push(step);
+            dims.push(dim);
+            if !matches!(slice, Slice::Index(_)) {
+                kept.push(dim);
+            }
+        }
+        Ok((StridedSlice { from: from.clone(), starts, steps, dims: dims.into() }, kept.into()))
+    }
+
+    /// A slice with steps both ways, one of size 1, and two without elements.
+    pub(super) fn cases() -> [Self; 4] {
+        let case = |from: [usize; 2], starts: [usize; 2], steps: [isize; 2], dims: [usize; 2]| StridedSlice {
+            from: from.into(),
+            starts: starts.to_vec(),
+            steps: steps.to_vec(),
+            dims: dims.into(),
+        };
+        [
+            case([4, 5], [1, 4], [1, -2], [2, 3]),
+            case([1, 1], [0, 0], [1, 1], [1, 1]),
+            case([4, 5], [4, 0], [1, 1], [0, 5]),
+            case([0, 5], [0, 1], [1, 1], [0, 2]),
+        ]
+    }
+
+    /// The shape of the part, with all axes.
+    pub(super) fn dims(&self) -> &Shape {
+        &self.dims
+    }
+
     fn view(&self, x: &Tensor) -> Tensor {
         let mut offset = x.offset() as isize;
         let mut strides = Vec::with_capacity(x.rank());
@@ -100,7 +142,7 @@ impl StridedSlice {
         x.view_as(offset as usize, self.dims.clone(), Strides::new(&strides))
     }
 
-    fn check(&self, op: &'static str, x: &Tensor, shape: &Shape) -> Result<()> {
+    pub(super) fn check(&self, op: &'static str, x: &Tensor, shape: &Shape) -> Result<()> {
         if x.shape() != shape {
             return Err(Error::shape(op, "x", x.shape(), format!("{shape}")));
         }
@@ -125,9 +167,7 @@ impl Unary for StridedSlice {
 
 impl Listed for StridedSlice {
     fn samples() -> Vec<Sample> {
-        let op =
-            StridedSlice { from: [4, 5].into(), starts: vec![1, 4], steps: vec![1, -2], dims: [2, 3].into() };
-        vec![Sample::new(op, [SampleInput::float(&[4, 5])])]
+        StridedSlice::cases().map(|s| Sample::new(s.clone(), [SampleInput::float(&s.from)])).into()
     }
 }
 
@@ -153,20 +193,20 @@ impl Unary for Unslice {
 
 impl Listed for Unslice {
     fn samples() -> Vec<Sample> {
-        let slice =
-            StridedSlice { from: [4, 5].into(), starts: vec![1, 4], steps: vec![1, -2], dims: [2, 3].into() };
-        vec![Sample::new(Unslice(slice), [SampleInput::float(&[2, 3])])]
+        StridedSlice::cases().map(|s| Sample::new(Unslice(s.clone()), [SampleInput::float(&s.dims)])).into()
     }
 }
 
-/// Writes `x` over the positions of a slice of `y`.
-fn write_into<T: Element>(mut y: Tensor, slice: &StridedSlice, x: &Tensor) -> Result<Tensor> {
-    let target = slice.view(&y);
-    let (offset, shape, strides) = (target.offset(), target.shape().clone(), target.strides().clone());
-    drop(target);
+/// `y` with `x` written over the positions of a slice; in place if nobody else holds it.
+pub(super) fn write_into<T: Element>(mut y: Tensor, slice: &StridedSlice, x: &Tensor) -> Result<Tensor> {
+    let mut strides = Strides::contiguous(y.shape());
+    let mut offset = 0;
+    for ((stride, &start), &step) in strides.steps_mut().iter_mut().zip(&slice.starts).zip(&slice.steps) {
+        offset += start * stride.unsigned_abs();
+        *stride *= step;
+    }
     let source = x.to_contiguous();
-    let source = source.as_slice::<T>()?.unwrap_or(&[]);
-    scatter(source, y.make_mut::<T>()?, offset, &shape, &strides);
+    scatter(source.as_slice::<T>()?.unwrap_or(&[]), y.make_mut::<T>()?, offset, x.shape(), &strides);
     Ok(y)
 }
 
@@ -184,23 +224,7 @@ impl Tensor {
     /// # Errors
     /// More slices than axes, a step of 0, or an index out of range.
     pub fn slice(&self, slices: &[Slice]) -> Result<Tensor> {
-        if slices.len() > self.rank() {
-            let expected = format!("rank {} or more, one axis for each slice", slices.len());
-            return Err(Error::shape("slice", "x", self.shape(), expected));
-        }
-        let (mut starts, mut steps, mut dims) = (Vec::new(), Vec::new(), Vec::new());
-        let mut kept = Vec::new();
-        for (axis, &size) in self.shape().iter().enumerate() {
-            let slice = slices.get(axis).copied().unwrap_or(Slice::step(1));
-            let (start, step, dim) = resolve(slice, size)?;
-            starts.push(start);
-            steps.push(step);
-            dims.push(dim);
-            if !matches!(slice, Slice::Index(_)) {
-                kept.push(dim);
-            }
-        }
-        let op = StridedSlice { from: self.shape().clone(), starts, steps, dims: dims.into() };
+        let (op, kept) = StridedSlice::new("slice", self.shape(), slices)?;
         apply(op, [self])?.reshape(kept)
     }
 
@@ -235,17 +259,17 @@ impl Tensor {
 }
 
 /// First index, step and count of a slice of an axis of `size`.
-fn resolve(slice: Slice, size: usize) -> Result<(usize, isize, usize)> {
+fn resolve(op: &'static str, slice: Slice, size: usize) -> Result<(usize, isize, usize)> {
     let n = size as isize;
     match slice {
         Slice::Index(index) => {
             let position = if index < 0 { index + n } else { index };
             if position < 0 || position >= n {
-                return Err(Error::Index { op: "slice", what: "index".into(), index: index as i64, size });
+                return Err(Error::Index { op, what: "index".into(), index: index as i64, size });
             }
             Ok((position as usize, 1, 1))
         }
-        Slice::Range { step: 0, .. } => Err(Error::argument("slice", "step", 0, "any number but 0")),
+        Slice::Range { step: 0, .. } => Err(Error::argument(op, "step", 0, "any number but 0")),
         Slice::Range { start, stop, step } => {
             let wrap = |i: isize| if i < 0 { i.saturating_add(n) } else { i };
             let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
@@ -253,7 +277,8 @@ fn resolve(slice: Slice, size: usize) -> Result<(usize, isize, usize)> {
             let stop = stop.map_or(if step > 0 { n } else { -1 }, |i| wrap(i).clamp(low, high));
             let span = if step > 0 { stop - start } else { start - stop };
             let count = if span > 0 { (span as usize).div_ceil(step.unsigned_abs()) } else { 0 };
-            Ok((start.max(0) as usize, step, count))
+            // A single index has no neighbour; a step beyond the axis must not take part in any address.
+            Ok((start.max(0) as usize, if count > 1 { step } else { 1 }, count))
         }
     }
 }
@@ -272,6 +297,8 @@ mod tests {
         assert_eq!(part(Slice::step(-2)), [5, 3, 1]);
         assert_eq!(part(Slice::Range { start: Some(4), stop: Some(0), step: -3 }), [4, 1]);
         assert_eq!(part(Slice::from(..4).by(3)), [0, 3]);
+        assert_eq!(part(Slice::step(isize::MAX)), [0]);
+        assert_eq!(part(Slice::from(2..).by(isize::MIN)), [2]);
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Listed for ArgSort {
         let sample = |axis, count, descending| {
             Sample::new(ArgSort { axis, count, descending }, [SampleInput::float(&[3, 4])])
         };
-        vec![sample(1, 4, false), sample(0, 2, true)]
+        vec![sample(1, 4, false), sample(0, 2, true), sample(1, 1, true), sample(0, 0, false)]
     }
 }
 
@@ -92,6 +92,10 @@ impl Op for TakeAlong {
         check_axis("take_along_axis", x, self.axis)?;
         check_indices("take_along_axis", self.axis, x, indices)?;
         let dim = x.shape()[self.axis];
+        if dim != self.dim {
+            let expected = format!("{} elements along axis {}", self.dim, self.axis);
+            return Err(Error::shape("take_along_axis", "x", x.shape(), expected));
+        }
         let (x, indices) = (moved_last(x, self.axis).to_contiguous(), moved_last(indices, self.axis));
         let to = indices.shape().last().copied().unwrap_or(0);
         let positions = row_numbers("take_along_axis", &indices, dim)?;
@@ -113,12 +117,18 @@ impl Op for TakeAlong {
 
 impl Listed for TakeAlong {
     fn samples() -> Vec<Sample> {
-        let sample = |axis: usize, indices: [usize; 2]| {
-            let dim = [3, 4][axis];
+        let sample = |x: [usize; 2], axis: usize, indices: [usize; 2]| {
+            let dim = x[axis];
             let indices = SampleInput::Index { shape: indices.to_vec(), below: dim as i64 };
-            Sample::new(TakeAlong { axis, dim }, [SampleInput::float(&[3, 4]), indices])
+            Sample::new(TakeAlong { axis, dim }, [SampleInput::float(&x), indices])
         };
-        vec![sample(1, [3, 6]), sample(0, [2, 4])]
+        vec![
+            sample([3, 4], 1, [3, 6]),
+            sample([3, 4], 0, [2, 4]),
+            sample([1, 1], 1, [1, 1]),
+            sample([0, 4], 1, [0, 2]),
+            sample([3, 0], 1, [3, 0]),
+        ]
     }
 }
 
@@ -160,7 +170,10 @@ impl Op for AddAlong {
             let expected = format!("{} as x has", x.shape());
             return Err(Error::shape("add_along_axis", "indices", indices.shape(), expected));
         }
-        for_number!("add_along_axis", x.dtype(), T => self.run::<T>(x, indices).map(Computed::from))
+        let x = x.clone();
+        let y: Result<Tensor> =
+            for_number!("add_along_axis", x.dtype(), [x], T => self.run::<T>(&x, indices));
+        y.map(Computed::from)
     }
 
     /// `dx` is `dy` at the places it was added to.

@@ -47,6 +47,9 @@ impl Op for GatherRows {
         if x.rank() == 0 {
             return Err(Error::shape("gather_rows", "x", x.shape(), "rank 1 or more"));
         }
+        if x.shape() != &self.dims {
+            return Err(Error::shape("gather_rows", "x", x.shape(), self.dims.to_string()));
+        }
         let rows = row_numbers("gather_rows", indices, x.shape()[0])?;
         let shape: Shape = indices.shape().iter().chain(&x.shape()[1..]).copied().collect();
         crate::tensor::checked_size("gather_rows", &shape, x.dtype())?;
@@ -77,10 +80,17 @@ impl Op for GatherRows {
 
 impl Listed for GatherRows {
     fn samples() -> Vec<Sample> {
-        let index = SampleInput::Index { shape: vec![2, 3], below: 4 };
-        let op = |densify| GatherRows { dims: [4, 2].into(), densify };
-        let inputs = || [SampleInput::float(&[4, 2]), index.clone()];
-        vec![Sample::new(op(false), inputs()), Sample::new(op(true), inputs())]
+        let sample = |dims: &[usize], indices: &[usize], densify| {
+            let index = SampleInput::Index { shape: indices.to_vec(), below: dims[0] as i64 };
+            Sample::new(GatherRows { dims: dims.into(), densify }, [SampleInput::float(dims), index])
+        };
+        vec![
+            sample(&[4, 2], &[2, 3], false),
+            sample(&[4, 2], &[2, 3], true),
+            sample(&[1, 1], &[1], true),
+            sample(&[4, 2], &[0], false),
+            sample(&[0, 2], &[0], true),
+        ]
     }
 }
 
@@ -110,7 +120,8 @@ impl Op for AddRows {
             return Err(Error::shape("add_rows", "values", values.shape(), expected));
         }
         let rows = row_numbers("add_rows", indices, self.dims[0])?;
-        for_number!("add_rows", values.dtype(), T => {
+        let values = values.clone();
+        let y: Result<Tensor> = for_number!("add_rows", values.dtype(), [values], T => {
             let mut y = Tensor::zeros(self.dims.clone(), T::DTYPE)?;
             let values = values.to_contiguous();
             let width: usize = self.dims[1..].iter().product();
@@ -119,8 +130,9 @@ impl Op for AddRows {
             for (&row, v) in rows.iter().zip(source.chunks_exact(width.max(1))) {
                 table[row * width..(row + 1) * width].iter_mut().zip(v).for_each(|(y, &v)| *y = y.plus(v));
             }
-            Ok(y.into())
-        })
+            Ok(y)
+        });
+        y.map(Computed::from)
     }
 
     /// `dvalues` are the rows of `dy`.
@@ -132,13 +144,16 @@ impl Op for AddRows {
 
 impl Listed for AddRows {
     fn samples() -> Vec<Sample> {
-        let index = SampleInput::Index { shape: vec![5], below: 4 };
-        vec![Sample::new(AddRows { dims: [4, 2].into() }, [SampleInput::float(&[5, 2]), index])]
+        let sample = |dims: [usize; 2], count: usize| {
+            let index = SampleInput::Index { shape: vec![count], below: dims[0] as i64 };
+            Sample::new(AddRows { dims: dims.into() }, [SampleInput::float(&[count, dims[1]]), index])
+        };
+        vec![sample([4, 2], 5), sample([1, 1], 1), sample([4, 2], 0), sample([0, 2], 0)]
     }
 }
 
 impl IndexedSlices {
-    /// The slices added into zeros.
+    /// The slices added into zeros, half floats in `f32` and then rounded once.
     ///
     /// # Errors
     /// A row number is out of range, or the values do not fit.

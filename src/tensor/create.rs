@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 
 use super::{Shape, Tensor, take};
 
-/// The element count of a shape, or an error when no memory could hold it.
+/// The element count of a shape, or an error when no memory could hold it. A dim of 0 excuses no other: the product of all
+/// others must fit as well, so that strides do.
 pub(crate) fn checked_size(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
-    let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d));
+    let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d.max(1)));
     match bytes {
         Some(bytes) if bytes <= isize::MAX as usize => Ok(shape.size()),
         _ => Err(Error::shape(op, "the tensor", shape, "fewer than 2^63 bytes in all")),
@@ -25,13 +26,14 @@ impl Tensor {
             let expected = format!("as many elements as the data: {}", data.len());
             return Err(Error::shape("from_vec", "the tensor", &shape, expected));
         }
+        checked_size("from_vec", &shape, T::DTYPE)?;
         Ok(Tensor::from_foreign(data, shape))
     }
 
     /// All elements `value`, cast to `dtype`.
     ///
     /// # Errors
-    /// The shape is too large to hold, or a fractional value meets an integer dtype.
+    /// The shape is too large to hold, or an integer dtype cannot hold the value.
     pub fn full(shape: impl Into<Shape>, value: f64, dtype: DType) -> Result<Self> {
         let shape = shape.into();
         let size = checked_size("full", &shape, dtype)?;
@@ -126,10 +128,18 @@ impl Tensor {
     }
 }
 
-/// Refuses a fraction, an infinity or NaN for an integer dtype.
+/// Refuses a fraction, an infinity, NaN or a number out of range for an integer dtype.
 pub(crate) fn check_value(op: &'static str, value: f64, dtype: DType) -> Result<()> {
-    if !dtype.is_float() && value.fract() != 0.0 {
+    if dtype.is_float() {
+        return Ok(());
+    }
+    if value.fract() != 0.0 {
         return Err(Error::argument(op, "value", value, format!("a whole number for dtype {dtype}")));
+    }
+    let nearest = for_dtype!(dtype, T => T::from_f64(value).to_f64());
+    if nearest != value {
+        let expected = format!("a number that {dtype} can hold; the nearest one is {nearest}");
+        return Err(Error::argument(op, "value", value, expected));
     }
     Ok(())
 }
@@ -162,6 +172,11 @@ mod tests {
     #[test]
     fn a_shape_beyond_memory_is_an_error() {
         assert!(Tensor::zeros([usize::MAX, 2], DType::F32).is_err());
+        // Not even one without elements.
+        assert!(Tensor::zeros([usize::MAX, 2, 0], DType::F32).is_err());
+        assert!(Tensor::zeros([0, usize::MAX, 2], DType::F32).is_err());
+        assert!(Tensor::from_vec(Vec::<f32>::new(), [0, usize::MAX, 2]).is_err());
+        assert!(Tensor::zeros([0], DType::F32).unwrap().reshape([usize::MAX, usize::MAX, 0]).is_err());
         assert!(Tensor::from_vec(vec![1.0f32; 3], [2, 2]).is_err());
     }
 }

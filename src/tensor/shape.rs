@@ -171,6 +171,7 @@ impl Strides {
         let mut step = 1isize;
         for (stride, &dim) in dims.as_mut_slice().iter_mut().zip(shape.iter()).rev() {
             *stride = step;
+            // `checked_size` has seen to it that this fits, also where another dim is 0.
             step *= dim.max(1) as isize;
         }
         Strides(dims)

@@ -1,5 +1,7 @@
 //! Functions of one `f64` that the standard library lacks.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use super::polynomial;
 
 #[inline(always)]
@@ -11,6 +13,13 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn softplus(x: f64) -> f64 {
     (-x.abs()).exp().ln_1p() + if x > 0.0 { x } else { 0.0 }
+}
+
+/// `P(x) = erfc(-x / sqrt(2)) / 2` and `p(x) = e^(-x^2 / 2) / sqrt(2 pi)`.
+#[inline(always)]
+pub(super) fn normal(x: f64) -> (f64, f64) {
+    const INVERSE_ROOT_2_PI: f64 = 0.398_942_280_401_432_7;
+    (0.5 * erfc(-FRAC_1_SQRT_2 * x), INVERSE_ROOT_2_PI * (-0.5 * x * x).exp())
 }
 
 /// `erf(x)` for `|x| < 0.75`: `x + x P(x^2)`, to 2e-17.

@@ -1,6 +1,6 @@
 //! Functions of one `f32`.
 
-use std::f32::consts::{LOG2_E, SQRT_2};
+use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E, SQRT_2};
 
 use super::polynomial;
 
@@ -9,6 +9,9 @@ const ROUND: f32 = 12_582_912.0;
 /// `log 2` in two parts; products of the first with integers up to 2^9 are exact.
 const LN_2_HIGH: f32 = 355.0 / 512.0;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
+
+/// `1 / sqrt(2 pi)`.
+const INVERSE_ROOT_2_PI: f32 = 0.398_942_3;
 
 /// `x = n log 2 + r` with integer `n` and `|r| <= log(2) / 2` (Cody & Waite 1980, chapter 6), for `|x| < 2^14`. Gives
 /// bits whose low part is `n`, and `r`.
@@ -166,13 +169,14 @@ pub(super) fn erf(x: f32) -> f32 {
     if a < 0.9 { erf_small(x) } else { (1.0 - e).copysign(x) }
 }
 
+/// `G / (1 + 2 a)` of `erfc(a) = e^(-a^2) G / (1 + 2 a)` from 0.5 on, to 4e-8, with `G` a polynomial in
+/// `t = (a - 2) / (a + 2)`: the form of Shepherd & Laframboise 1981. One division serves both quotients.
 #[inline(always)]
-pub(super) fn erfc(x: f32) -> f32 {
-    // From 0.5 on erfc(a) = e^(-a^2) G(t) / (1 + 2 a) with t = (a - 2) / (a + 2), the form of Shepherd & Laframboise
-    // 1981, with G to 4e-8; it is 0 in f32 from 10.1 on.
-    let a = clamp(x.abs(), 0.0, 10.1);
+fn erfc_factor(a: f32) -> f32 {
+    let (b, c) = (a + 2.0, a.mul_add(2.0, 1.0));
+    let inverse = 1.0 / (b * c);
     let g = polynomial(
-        (a - 2.0) / (a + 2.0),
+        (a - 2.0) * (c * inverse),
         [
             1.276_978_4,
             -0.092_763_98,
@@ -186,13 +190,40 @@ pub(super) fn erfc(x: f32) -> f32 {
             -4.004_633e-4,
         ],
     );
+    g * (b * inverse)
+}
+
+/// `e^(-s a^2) = (1 + p) 2^n` for `s` a power of two and `s a^2` up to 107; gives bits whose low part is `n`, and `p`.
+#[inline(always)]
+fn bell(a: f32, s: f32) -> (u32, f32) {
     // The rounding error of the square goes into the small argument.
     let square = a * a;
-    let (shifted, r) = reduce(-square);
-    let p = expm1_reduced(r - a.mul_add(a, -square));
-    let y = scale(p.mul_add(g, g) / a.mul_add(2.0, 1.0), shifted);
+    let (shifted, r) = reduce(-s * square);
+    (shifted, expm1_reduced(r - s * a.mul_add(a, -square)))
+}
+
+#[inline(always)]
+pub(super) fn erfc(x: f32) -> f32 {
+    // It is 0 in f32 from 10.1 on.
+    let a = clamp(x.abs(), 0.0, 10.1);
+    let g = erfc_factor(a);
+    let (shifted, p) = bell(a, 1.0);
+    let y = scale(p.mul_add(g, g), shifted);
     let large = if x < 0.0 { 2.0 - y } else { y };
     if a < 0.5 { 1.0 - erf_small(x) } else { large }
+}
+
+/// Both from one power: `P(x) = erfc(-x / sqrt(2)) / 2` and `p(x) = e^(-x^2 / 2) / sqrt(2 pi)`.
+#[inline(always)]
+pub(super) fn normal(x: f32) -> (f32, f32) {
+    // From here on the power is 0 in f32.
+    let z = clamp(x.abs(), 0.0, 14.6);
+    let (shifted, p) = bell(z, 0.5);
+    let e = scale(1.0 + p, shifted);
+    let a = z * FRAC_1_SQRT_2;
+    let far = 0.5 * e * erfc_factor(a);
+    let above = if a < 0.5 { erf_small(a).mul_add(-0.5, 0.5) } else { far };
+    (if x < 0.0 { above } else { 1.0 - above }, e * INVERSE_ROOT_2_PI)
 }
 
 /// Up to here [`sin`] and [`cos`] are exact.

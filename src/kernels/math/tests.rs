@@ -51,6 +51,8 @@ fn single_precision_follows_double_over_the_whole_range() {
     sweep(1.8, ALL, f32::softplus_, |x| x.max(0.0) + (-x.abs()).exp().ln_1p());
     sweep(1.3, ALL, f32::erf_, f64::erf_);
     sweep(3.2, ALL, f32::erfc_, f64::erfc_);
+    sweep(4.0, ALL, |x| x.normal_().0, |x| x.normal_().0);
+    sweep(2.0, ALL, |x| x.normal_().1, |x| x.normal_().1);
     sweep(1.6, (-9.9e8, 9.9e8), f32::sin_, f64::sin);
     sweep(1.6, (-9.9e8, 9.9e8), f32::cos_, f64::cos);
 }
@@ -67,6 +69,8 @@ fn ends<T: Math>() {
         (T::softplus_, [0.0, std::f64::consts::LN_2, std::f64::consts::LN_2, INF]),
         (T::erf_, [-1.0, -0.0, 0.0, 1.0]),
         (T::erfc_, [2.0, 1.0, 1.0, 0.0]),
+        (|x| x.normal_().0, [0.0, 0.5, 0.5, 1.0]),
+        (|x| x.normal_().1, [0.0, 0.398_942_280_401_432_7, 0.398_942_280_401_432_7, 0.0]),
         (sin_of, [f64::NAN, -0.0, 0.0, f64::NAN]),
         (cos_of, [f64::NAN, 1.0, 1.0, f64::NAN]),
     ];

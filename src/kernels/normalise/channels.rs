@@ -10,13 +10,23 @@ use super::{Normal, Pieces};
 const WIDE: usize = 512;
 
 /// Mean and variance (of the whole population) of each channel of the rows `x`; NaN without rows.
-///
-/// The variance is accurate however far the mean is from 0: within a piece, deviations are taken from its first row `a`,
-/// so that `sum (x - a)^2` is at most `1 + rows` times the sum of squares about the mean. Pieces are merged as in Chan,
-/// Golub & LeVeque 1983.
 pub(crate) fn channel_moments<T: Normal>(x: &[T], mean: &mut [T], variance: &mut [T]) {
     let channels = mean.len();
     assert_eq!(variance.len(), channels, "one mean and variance a channel");
+    let rows = x.len().checked_div(channels).unwrap_or(0);
+    sums_of_squares(x, channels, |c, center, squares| {
+        mean[c] = T::narrow(if rows == 0 { f64::NAN } else { center });
+        variance[c] = T::narrow(squares / rows as f64);
+    });
+}
+
+/// Calls `finish(channel, mean, squares)` with the mean of each channel of the rows `x`, and the sum of the squared
+/// distances from it; zeros without rows.
+///
+/// The squares are accurate however far the mean is from 0: within a piece, deviations are taken from its first row `a`,
+/// so that `sum (x - a)^2` is at most `1 + rows` times the sum of squares about the mean. Pieces are merged as in Chan,
+/// Golub & LeVeque 1983.
+pub(super) fn sums_of_squares<T: Normal>(x: &[T], channels: usize, mut finish: impl FnMut(usize, f64, f64)) {
     let pieces = Pieces::new(x.len(), channels);
     let count = |piece: usize| (pieces.range(piece).len() / channels) as f64;
     pieces.sums(
@@ -40,11 +50,7 @@ pub(crate) fn channel_moments<T: Normal>(x: &[T], mean: &mut [T], variance: &mut
             *mean += delta * (new / (before + new));
             *squares += other_squares + delta * delta * (before * new / (before + new));
         },
-        |c, [total_mean, squares]| {
-            let rows = pieces.rows as f64;
-            mean[c] = T::narrow(if pieces.rows == 0 { f64::NAN } else { total_mean });
-            variance[c] = T::narrow(if squares < 0.0 { 0.0 } else { squares } / rows);
-        },
+        |c, [mean, squares]| finish(c, mean, if squares < 0.0 { 0.0 } else { squares }),
     );
 }
 
@@ -96,43 +102,58 @@ pub(crate) fn channel_gradients<T: Normal>(
         doffset.fill(T::narrow(0.0));
         return;
     }
-    let pieces = Pieces::new(x.len(), channels);
+    let rows = (x.len() / channels) as f64;
     with_scratch(3 * channels, |numbers: &mut [T]| {
         let (factor, rest) = numbers.split_at_mut(channels);
         let (slope, shift) = rest.split_at_mut(channels);
-        pieces.sums(
-            |piece, sum, product| {
-                let (x, dy) = (&x[pieces.range(piece)], &dy[pieces.range(piece)]);
-                with_tiles([mean], |[mean]| {
-                    sums(x, dy, mean, sum, product, |x, dy, mean| {
-                        (dy.widen(), dy.widen() * (x.widen() - mean.widen()))
-                    });
+        gradient_sums(x, dy, mean, |c, sum, product| {
+            let (inverse, scale) = (inverse[c].widen(), scale[c].widen());
+            doffset[c] = T::narrow(sum);
+            dscale[c] = T::narrow(product * inverse);
+            factor[c] = T::narrow(scale * inverse);
+            let through = if of_batch { scale * inverse / rows } else { 0.0 };
+            slope[c] = T::narrow(-through * inverse * inverse * product);
+            shift[c] = T::narrow(-through * sum);
+        });
+        combine(x, dy, [mean, factor, slope, shift], dx);
+    });
+}
+
+/// Calls `finish(channel, sum, product)` with `sum dy` and `sum dy (x - mean)` of each channel.
+pub(super) fn gradient_sums<T: Normal>(
+    x: &[T],
+    dy: &[T],
+    mean: &[T],
+    mut finish: impl FnMut(usize, f64, f64),
+) {
+    let pieces = Pieces::new(x.len(), mean.len());
+    pieces.sums(
+        |piece, sum, product| {
+            let (x, dy) = (&x[pieces.range(piece)], &dy[pieces.range(piece)]);
+            with_tiles([mean], |[mean]| {
+                sums(x, dy, mean, sum, product, |x, dy, mean| {
+                    (dy.widen(), dy.widen() * (x.widen() - mean.widen()))
                 });
-            },
-            |_, [sum, product], [other_sum, other_product]| {
-                *sum += other_sum;
-                *product += other_product;
-            },
-            |c, [sum, product]| {
-                let (inverse, scale) = (inverse[c].widen(), scale[c].widen());
-                doffset[c] = T::narrow(sum);
-                dscale[c] = T::narrow(product * inverse);
-                factor[c] = T::narrow(scale * inverse);
-                let through = if of_batch { scale * inverse / pieces.rows as f64 } else { 0.0 };
-                slope[c] = T::narrow(-through * inverse * inverse * product);
-                shift[c] = T::narrow(-through * sum);
-            },
-        );
-        with_tiles([mean, factor, slope, shift], |[mean, factor, slope, shift]| {
-            pieces.for_each(dx, |range, dx| {
-                let width = mean.len();
-                let rows = x[range.clone()].chunks(width).zip(dy[range].chunks(width));
-                for ((x, dy), dx) in rows.zip(dx.chunks_mut(width)) {
-                    // dx = factor dy + slope (x - mean) + shift
-                    affine(x, mean, slope, shift, dx);
-                    add_product(dy, factor, dx);
-                }
             });
+        },
+        |_, [sum, product], [other_sum, other_product]| {
+            *sum += other_sum;
+            *product += other_product;
+        },
+        |c, [sum, product]| finish(c, sum, product),
+    );
+}
+
+/// `dx = factor dy + slope (x - mean) + shift`, with one of `[mean, factor, slope, shift]` a channel.
+pub(super) fn combine<T: Normal>(x: &[T], dy: &[T], numbers: [&[T]; 4], dx: &mut [T]) {
+    with_tiles(numbers, |[mean, factor, slope, shift]| {
+        Pieces::new(x.len(), numbers[0].len()).for_each(dx, |range, dx| {
+            let width = mean.len();
+            let rows = x[range.clone()].chunks(width).zip(dy[range].chunks(width));
+            for ((x, dy), dx) in rows.zip(dx.chunks_mut(width)) {
+                affine(x, mean, slope, shift, dx);
+                add_product(dy, factor, dx);
+            }
         });
     });
 }
@@ -255,6 +276,10 @@ fn affine<T: Normal>(x: &[T], mean: &[T], factor: &[T], offset: &[T], y: &mut [T
 fn add_product<T: Normal>(a: &[T], b: &[T], y: &mut [T]) {
     vectorized(
         #[inline(always)]
-        || y.iter_mut().zip(a).zip(b).for_each(|((y, &a), &b)| *y = a.mul_add(b, *y)),
+        || {
+            for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                *y = a.mul_add(b, *y);
+            }
+        },
     );
 }

@@ -1,12 +1,15 @@
-//! Normalisation by mean and variance: a channel at a time over all rows (batch norm), or a row at a time (layer norm).
+//! Normalisation by mean and variance: a channel at a time over all rows (batch norm), a group of channels at
+//! a time over the rows of an item (group norm), or a row at a time (layer norm).
 //!
 //! Sums are in double precision. Rows are cut into pieces by size, and what the pieces give is merged in order, so that
 //! results do not depend on the number of threads.
 
 mod channels;
+mod groups;
 mod rows;
 
 pub(crate) use channels::{Channels, channel_gradients, channel_moments, normalise_channels};
+pub(crate) use groups::{Groups, group_gradients, normalise_groups};
 pub(crate) use rows::{Rows, normalise_rows, row_gradients};
 
 use std::ops::Range;

@@ -3,14 +3,18 @@
 use super::super::blocks::CHUNK;
 use super::super::parallel::SendPtr;
 use super::super::reduce::{Op, sum_of};
+use super::super::scratch::with_scratch;
 use super::super::simd::vectorized;
-use super::channels::{sums, with_tiles};
 use super::{Normal, Pieces};
 
 /// Sums that a row is spread over, so that they are computed in vectors.
 const LANES: usize = 16;
+/// Elements of a lane, and rows, that are added up in the precision of the elements before they are widened.
+const RUN: usize = 32;
+/// Elements between two rows of sums: at a multiple of 4096 bytes a load of one would wait for the store of the other.
+const APART: usize = 272;
 /// Elements that stay in the second-level cache while several loops pass over them.
-const GROUP: usize = CHUNK;
+const GROUP: usize = 2 * CHUNK;
 
 /// `y = h scale + offset` with `h = (x - mean) inverse` and `inverse = 1 / sqrt(variance + epsilon)`, mean and variance
 /// being those of each row. `scale` and `offset` have one number a column; `mean` and `inverse`, for the gradients, get
@@ -81,23 +85,27 @@ pub(crate) fn row_gradients<T: Normal>(
             let range = pieces.range(piece);
             // SAFETY: pieces do not overlap.
             let dx = unsafe { dx.part(range.start, range.len()) };
-            for start in range.clone().step_by(GROUP.div_ceil(n) * n) {
-                let group = start..range.end.min(start + GROUP.div_ceil(n) * n);
+            let rows = GROUP.div_ceil(n).clamp(8, RUN) * n;
+            for start in range.clone().step_by(rows) {
+                let group = start..range.end.min(start + rows);
                 let (x, dy) = (&x[group.clone()], &dy[group.clone()]);
                 let dx = &mut dx[group.start - range.start..group.end - range.start];
                 let row = start / n;
-                // dx is h at first.
-                for (row, (x, dx)) in (row..).zip(x.chunks_exact(n).zip(dx.chunks_exact_mut(n))) {
-                    center(x, mean[row], inverse[row], dx);
-                }
-                with_tiles([scale], |[tile]| {
-                    sums(dy, dx, tile, sum, product, |dy, h, _| (dy.widen(), dy.widen() * h.widen()));
+                with_scratch(2 * n + APART, |parts: &mut [T]| {
+                    parts.fill(T::zero());
+                    let (sums, products) = parts.split_at_mut(n + APART);
+                    let sums = &mut sums[..n];
+                    for (row, (dy, (x, dx))) in
+                        (row..).zip(dy.chunks_exact(n).zip(x.chunks_exact(n).zip(dx.chunks_exact_mut(n))))
+                    {
+                        let forward = (mean[row], inverse[row]);
+                        let (along_g, along_gh) = row_sums(forward, x, dy, scale, sums, products);
+                        let means = (T::narrow(along_g / n as f64), T::narrow(along_gh / n as f64));
+                        remove(forward, x, dy, scale, means, dx);
+                    }
+                    widen_into(sums, sum);
+                    widen_into(products, product);
                 });
-                for (row, (dy, dx)) in (row..).zip(dy.chunks_exact(n).zip(dx.chunks_exact_mut(n))) {
-                    let (along_g, along_gh) = weighted_sums(dy, scale, dx);
-                    let means = (T::narrow(along_g / n as f64), T::narrow(along_gh / n as f64));
-                    remove(dy, scale, inverse[row], means, dx);
-                }
             }
         },
         |_, [sum, product], [other_sum, other_product]| {
@@ -124,70 +132,99 @@ fn standardise<T: Normal>(x: &[T], mean: T, inverse: T, scale: &[T], offset: &[T
     );
 }
 
-/// `y = (x - mean) inverse`.
-#[inline(never)]
-fn center<T: Normal>(x: &[T], mean: T, inverse: T, y: &mut [T]) {
-    vectorized(
-        #[inline(always)]
-        move || y.iter_mut().zip(x).for_each(|(y, &x)| *y = (x - mean) * inverse),
-    );
-}
-
-/// `sum dy scale` and `sum dy scale h`.
-fn weighted_sums<T: Normal>(dy: &[T], scale: &[T], h: &[T]) -> (f64, f64) {
-    let terms = |dy: T, scale: T, h: T| {
-        let g = dy.widen() * scale.widen();
-        (g, g * h.widen())
-    };
-    let (dy, dy_rest) = dy.as_chunks::<LANES>();
-    let (scale, scale_rest) = scale.as_chunks::<LANES>();
-    let (h, h_rest) = h.as_chunks::<LANES>();
-    let mut lanes = [[0.0; LANES]; 2];
-    weighted_lanes(dy, scale, h, &mut lanes, terms);
-    let (mut one, mut other) = (lanes[0].iter().sum(), lanes[1].iter().sum());
-    for ((&dy, &scale), &h) in dy_rest.iter().zip(scale_rest).zip(h_rest) {
-        let (a, b) = terms(dy, scale, h);
-        one += a;
-        other += b;
+/// With `h = (x - mean) inverse`, adds `dy` to `sums` and `dy h` to `products`, column by column; gives `sum dy scale` and
+/// `sum dy scale h` of the row, which are added up in `T` over `RUN` elements at most before they are widened.
+///
+/// It keeps no `h`: stores that miss the caches between those that do not would hold up the loads behind them, which costs
+/// more than computing it twice.
+fn row_sums<T: Normal>(
+    (mean, inverse): (T, T),
+    x: &[T],
+    dy: &[T],
+    scale: &[T],
+    sums: &mut [T],
+    products: &mut [T],
+) -> (f64, f64) {
+    let [mut one, mut other] = [[0.0; LANES]; 2];
+    let whole = x.len() / LANES * LANES;
+    for start in (0..whole).step_by(RUN * LANES) {
+        let range = start..whole.min(start + RUN * LANES);
+        let mut lanes = [[T::zero(); LANES]; 2];
+        let given = [&x[range.clone()], &dy[range.clone()], &scale[range.clone()]].map(|x| x.as_chunks().0);
+        let made = [&mut sums[range.clone()], &mut products[range]];
+        row_lanes((mean, inverse), given, made.map(|y| y.as_chunks_mut().0), &mut lanes);
+        for lane in 0..LANES {
+            one[lane] += lanes[0][lane].widen();
+            other[lane] += lanes[1][lane].widen();
+        }
+    }
+    let (mut one, mut other): (f64, f64) = (one.iter().sum(), other.iter().sum());
+    for c in whole..x.len() {
+        let (z, g) = ((x[c] - mean) * inverse, dy[c] * scale[c]);
+        one += g.widen();
+        other += (g * z).widen();
+        sums[c] = sums[c] + dy[c];
+        products[c] = products[c] + dy[c] * z;
     }
     (one, other)
 }
 
-/// Adds the terms of element `i` of each chunk to lane `i`. A function of its own with a copy of the lanes: only so does
-/// the compiler hold them in registers.
+/// The whole vectors of [`row_sums`]. A function of its own with a copy of the lanes: only so does the compiler hold them
+/// in registers.
 #[inline(never)]
-fn weighted_lanes<T: Normal>(
-    dy: &[[T; LANES]],
-    scale: &[[T; LANES]],
-    h: &[[T; LANES]],
-    lanes: &mut [[f64; LANES]; 2],
-    terms: impl Fn(T, T, T) -> (f64, f64) + Copy,
+fn row_lanes<T: Normal>(
+    (mean, inverse): (T, T),
+    [x, dy, scale]: [&[[T; LANES]]; 3],
+    [sums, products]: [&mut [[T; LANES]]; 2],
+    lanes: &mut [[T; LANES]; 2],
 ) {
     vectorized(
         #[inline(always)]
-        || {
+        move || {
             let [mut one, mut other] = *lanes;
-            for ((dy, scale), h) in dy.iter().zip(scale).zip(h) {
+            let columns = x.iter().zip(dy).zip(scale).zip(sums.iter_mut().zip(products));
+            for (((x, dy), scale), (sums, products)) in columns {
+                // Copies, which the compiler sees not to overlap.
+                let (x, dy, scale) = (*x, *dy, *scale);
+                let (mut sum, mut product) = (*sums, *products);
                 for lane in 0..LANES {
-                    let (a, b) = terms(dy[lane], scale[lane], h[lane]);
-                    one[lane] += a;
-                    other[lane] += b;
+                    let z = (x[lane] - mean) * inverse;
+                    let g = dy[lane] * scale[lane];
+                    one[lane] = one[lane] + g;
+                    other[lane] = g.mul_add(z, other[lane]);
+                    sum[lane] = sum[lane] + dy[lane];
+                    product[lane] = dy[lane].mul_add(z, product[lane]);
                 }
+                *sums = sum;
+                *products = product;
             }
             *lanes = [one, other];
         },
     );
 }
 
-/// `h = inverse (dy scale - a - h b)` for `means = (a, b)`.
+/// Adds `parts` to `sums`.
 #[inline(never)]
-fn remove<T: Normal>(dy: &[T], scale: &[T], inverse: T, means: (T, T), h: &mut [T]) {
+fn widen_into<T: Normal>(parts: &[T], sums: &mut [f64]) {
+    vectorized(
+        #[inline(always)]
+        move || {
+            for (sum, &part) in sums.iter_mut().zip(parts) {
+                *sum += part.widen();
+            }
+        },
+    );
+}
+
+/// `dx = inverse (dy scale - a - h b)` for `means = (a, b)` and `h = (x - mean) inverse`.
+#[inline(never)]
+fn remove<T: Normal>((mean, inverse): (T, T), x: &[T], dy: &[T], scale: &[T], means: (T, T), dx: &mut [T]) {
     vectorized(
         #[inline(always)]
         move || {
             let (a, b) = means;
-            for ((h, &dy), &scale) in h.iter_mut().zip(dy).zip(scale) {
-                *h = inverse * (dy * scale - a - *h * b);
+            for (((dx, &x), &dy), &scale) in dx.iter_mut().zip(x).zip(dy).zip(scale) {
+                *dx = inverse * (dy * scale - a - (x - mean) * inverse * b);
             }
         },
     );

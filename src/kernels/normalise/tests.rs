@@ -137,6 +137,67 @@ fn layer_norm_and_its_gradients_equal_the_obvious_loops() {
     }
 }
 
+/// Batches of small and large items, in one group, some groups and as many groups as channels.
+const GROUPS: [Groups; 6] = [
+    Groups { batch: 3, rows: 4, channels: 6, groups: 2 },
+    Groups { batch: 2, rows: 1, channels: 4, groups: 1 },
+    Groups { batch: 1, rows: 5, channels: 3, groups: 3 },
+    Groups { batch: 70, rows: 36, channels: 32, groups: 8 },
+    Groups { batch: 1, rows: 90_000, channels: 12, groups: 4 },
+    Groups { batch: 2, rows: 2, channels: 1100, groups: 2 },
+];
+
+#[test]
+fn group_norm_and_its_gradients_equal_the_obvious_loops() {
+    for of in GROUPS {
+        let Groups { batch, rows, channels, groups } = of;
+        let (item, width) = (rows * channels, channels / groups);
+        let (x, dy) = (numbers(batch * item, 15, 1.0), numbers(batch * item, 16, 0.1));
+        let (scale, offset) = (numbers(channels, 17, 3.0), numbers(channels, 18, 0.0));
+        let mut y = vec![f64::NAN; x.len()];
+        let (mut mean, mut inverse) = (vec![f64::NAN; batch * groups], vec![f64::NAN; batch * groups]);
+        normalise_groups(of, &x, 0.01, [&scale, &offset], &mut y, &mut mean, &mut inverse);
+        let (mut h, mut expected, mut expected_dx) = (x.clone(), x.clone(), x.clone());
+        for group in 0..batch * groups {
+            let (first, low) = (group / groups * item, group % groups * width);
+            let places: Vec<usize> =
+                (0..rows * width).map(|i| first + i / width * channels + low + i % width).collect();
+            let [m, v] = moments(places.iter().map(|&at| x[at]));
+            let inverse = 1.0 / (v + 0.01).sqrt();
+            places.iter().for_each(|&at| h[at] = (x[at] - m) * inverse);
+            let g = |at: usize| dy[at] * scale[at % channels];
+            let n = places.len() as f64;
+            let all = places.iter().map(|&at| g(at)).sum::<f64>() / n;
+            let along = places.iter().map(|&at| g(at) * h[at]).sum::<f64>() / n;
+            for &at in &places {
+                expected[at] = h[at] * scale[at % channels] + offset[at % channels];
+                expected_dx[at] = inverse * (g(at) - all - h[at] * along);
+            }
+        }
+        assert_close(&y, &expected, 1e-11);
+        let (mut dx, mut dscale, mut doffset) =
+            (vec![f64::NAN; x.len()], vec![f64::NAN; channels], vec![f64::NAN; channels]);
+        group_gradients(of, [&mean, &inverse, &scale], [&x, &dy], &mut dx, &mut dscale, &mut doffset);
+        assert_close(&dx, &expected_dx, 1e-11);
+        let product: Vec<f64> = dy.iter().zip(&h).map(|(dy, h)| dy * h).collect();
+        let sums = |v: &[f64]| (0..channels).map(|c| column(v, channels, c).sum::<f64>()).collect::<Vec<_>>();
+        assert_close(&dscale, &sums(&product), 1e-11);
+        assert_close(&doffset, &sums(&dy), 1e-11);
+    }
+}
+
+#[test]
+fn a_group_far_from_zero_keeps_its_digits() {
+    // Two values 1e6 and 1e6 + 1 in every group: they become -1 and 1, as the variance is 1/4.
+    let of = Groups { batch: 1, rows: 100, channels: 4, groups: 2 };
+    let x: Vec<f32> = (0..400).map(|i| 1e6 + (i % 2) as f32).collect();
+    let (mut y, mut mean, mut inverse) = (vec![0.0; 400], [0.0; 2], [0.0; 2]);
+    normalise_groups(of, &x, 0.0, [&[1.0; 4], &[0.0; 4]], &mut y, &mut mean, &mut inverse);
+    assert_eq!(inverse, [2.0; 2]);
+    // The mean 1e6 + 1/2 is a number of f32.
+    assert!(y.chunks(2).all(|pair| pair == [-1.0, 1.0]));
+}
+
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (rows, n) = (900, 200);
@@ -155,7 +216,14 @@ fn results_do_not_depend_on_the_number_of_threads() {
             let (mut rdx, mut rdscale, mut rdoffset) = (vec![0.0; x.len()], vec![0.0; n], vec![0.0; n]);
             let forward = Rows { mean: &row_mean, inverse: &row_inverse, scale: &scale };
             row_gradients(forward, &x, &y, &mut rdx, &mut rdscale, &mut rdoffset);
-            [mean, variance, dx, dscale, doffset, y, rdx, rdscale, rdoffset]
+            let of = Groups { batch: 9, rows: 100, channels: n, groups: 5 };
+            let (mut mean_of, mut inverse_of, mut z) = (vec![0.0; 45], vec![0.0; 45], vec![0.0; x.len()]);
+            normalise_groups(of, &x, 0.1, [&scale, &scale], &mut z, &mut mean_of, &mut inverse_of);
+            let (mut gdx, mut gdscale, mut gdoffset) = (vec![0.0; x.len()], vec![0.0; n], vec![0.0; n]);
+            let known = [&mean_of[..], &inverse_of, &scale];
+            group_gradients(of, known, [&x, &z], &mut gdx, &mut gdscale, &mut gdoffset);
+            let groups = [mean_of, inverse_of, z, gdx, gdscale, gdoffset];
+            ([mean, variance, dx, dscale, doffset, y, rdx, rdscale, rdoffset], groups)
         })
     };
     assert_eq!(run(1), run(8));

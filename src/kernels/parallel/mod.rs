@@ -123,11 +123,22 @@ impl<T: Copy + 'static> Drop for Restore<T> {
     }
 }
 
+/// Parts that the chunks of a job are dealt in, at most.
+const PARTS: usize = 16;
+
 /// One parallel loop. It lives on the stack of its caller.
+///
+/// Each thread begins with a part of its own, so that loop after loop it finds the same elements in its caches, and helps
+/// with the others' when that is done.
 struct Job<'a> {
     f: &'a (dyn Fn(usize) + Sync),
     chunks: usize,
-    next: AtomicUsize,
+    /// Parts that are dealt: one for each thread.
+    parts: usize,
+    /// Threads that have begun.
+    begun: AtomicUsize,
+    /// The next chunk of each part, counted from its first.
+    next: [AtomicUsize; PARTS],
     /// Workers that took a ticket and have not left yet. Raised under the lock of the queue only.
     helpers: AtomicUsize,
     failed: AtomicBool,
@@ -138,13 +149,17 @@ struct Job<'a> {
 impl Job<'_> {
     /// Runs chunks until none is left.
     fn work(&self) {
+        let own = self.begun.fetch_add(1, Ordering::Relaxed);
+        let first = |part: usize| part * self.chunks / self.parts;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while !self.failed.load(Ordering::Relaxed) {
-                let i = self.next.fetch_add(1, Ordering::Relaxed);
-                if i >= self.chunks {
-                    break;
+            for part in (0..self.parts).map(|n| (own + n) % self.parts) {
+                while !self.failed.load(Ordering::Relaxed) {
+                    let i = first(part) + self.next[part].fetch_add(1, Ordering::Relaxed);
+                    if i >= first(part + 1) {
+                        break;
+                    }
+                    (self.f)(i);
                 }
-                (self.f)(i);
             }
         }));
         if let Err(payload) = outcome {
@@ -198,7 +213,9 @@ impl Pool {
         let job = Job {
             f,
             chunks,
-            next: AtomicUsize::new(0),
+            parts: (helpers + 1).min(PARTS),
+            begun: AtomicUsize::new(0),
+            next: [const { AtomicUsize::new(0) }; PARTS],
             helpers: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             panic: Mutex::new(None),

@@ -6,14 +6,14 @@ use crate::kernels::real::Real;
 use crate::kernels::scratch::with_scratch;
 use crate::kernels::simd::vectorized;
 
-/// The sums of `N` neighbouring channels over the window.
+/// The sums of `N` neighbouring channels from `c` on over the window.
 #[inline(always)]
-fn sums<T: Real, const N: usize>(window: &Window, x: &[T], channels: usize) -> [T; N] {
+fn sums<T: Real, const N: usize>(window: &Window, x: &[T], c: usize, channels: usize) -> [T; N] {
     let mut y = [T::zero(); N];
     window.each(
         #[inline(always)]
         |at| {
-            let x = channel_block::<T, N>(x, at * channels);
+            let x = channel_block::<T, N>(x, at * channels + c);
             for n in 0..N {
                 y[n] = y[n] + x[n];
             }
@@ -45,12 +45,12 @@ pub(crate) fn average_pool<T: Real>(g: &PoolGeometry, x: &[T], y: &mut [T]) {
                             let count = size::<T>(window.count());
                             let mut c = 0;
                             while c + LANES <= channels {
-                                let block = sums::<T, LANES>(&window, &x[c..], channels);
+                                let block = sums::<T, LANES>(&window, x, c, channels);
                                 y[c..c + LANES].copy_from_slice(&block.map(|y| y / count));
                                 c += LANES;
                             }
                             while c < channels {
-                                y[c] = sums::<T, 1>(&window, &x[c..], channels)[0] / count;
+                                y[c] = sums::<T, 1>(&window, x, c, channels)[0] / count;
                                 c += 1;
                             }
                         },

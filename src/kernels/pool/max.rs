@@ -36,13 +36,13 @@ pub(crate) fn max_pool<T: Real>(g: &PoolGeometry, x: &[T], y: &mut [T], argmax: 
                                 (&mut y[o * channels..][..channels], &mut argmax[o * channels..][..channels]);
                             let mut c = 0;
                             while c + LANES <= channels {
-                                let block = largest::<T, LANES>(&window, &x[c..], channels);
+                                let block = largest::<T, LANES>(&window, x, c, channels);
                                 y[c..c + LANES].copy_from_slice(&block.0);
                                 argmax[c..c + LANES].copy_from_slice(&block.1);
                                 c += LANES;
                             }
                             while c < channels {
-                                let block = largest::<T, 1>(&window, &x[c..], channels);
+                                let block = largest::<T, 1>(&window, x, c, channels);
                                 (y[c], argmax[c]) = (block.0[0], block.1[0]);
                                 c += 1;
                             }
@@ -54,15 +54,20 @@ pub(crate) fn max_pool<T: Real>(g: &PoolGeometry, x: &[T], y: &mut [T], argmax: 
     });
 }
 
-/// The largest values of `N` neighbouring channels in the window, and their places.
+/// The largest values of `N` neighbouring channels from `c` on in the window, and their places.
 #[inline(always)]
-fn largest<T: Real, const N: usize>(window: &Window, x: &[T], channels: usize) -> ([T; N], [u32; N]) {
+fn largest<T: Real, const N: usize>(
+    window: &Window,
+    x: &[T],
+    c: usize,
+    channels: usize,
+) -> ([T; N], [u32; N]) {
     let (mut y, mut argmax) = ([T::neg_infinity(); N], [u32::MAX; N]);
     let mut first = true;
     window.each(
         #[inline(always)]
         |at| {
-            let x = channel_block::<T, N>(x, at * channels);
+            let x = channel_block::<T, N>(x, at * channels + c);
             for n in 0..N {
                 let wins = first | (x[n] > y[n]) | x[n].is_nan();
                 y[n] = if wins { x[n] } else { y[n] };

@@ -125,3 +125,21 @@ fn a_nan_is_the_largest() {
     max_pool(&g, &[f32::NEG_INFINITY; 3], &mut y, &mut argmax);
     assert_eq!((y, argmax), ([f32::NEG_INFINITY], [0]));
 }
+
+#[test]
+fn windows_in_the_padding_alone_have_no_largest_value_and_mean_zero() {
+    let g = PoolGeometry {
+        batch: 1,
+        input: [1, 1, 0],
+        channels: 18,
+        window: [1, 1, 2],
+        output: [1, 1, 1],
+        stride: [1; 3],
+        before: [0, 0, 1],
+    };
+    let (mut y, mut argmax) = ([0.0_f32; 18], [0; 18]);
+    max_pool(&g, &[], &mut y, &mut argmax);
+    assert_eq!((y, argmax), ([f32::NEG_INFINITY; 18], [u32::MAX; 18]));
+    average_pool(&g, &[], &mut y);
+    assert_eq!(y, [0.0; 18]);
+}

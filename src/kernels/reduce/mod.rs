@@ -13,6 +13,8 @@ pub(crate) use number::Number;
 pub(crate) use op::Op;
 
 use super::layout::View;
+use super::math::Math;
+use super::simd::vectorized;
 
 /// Sums. Those of floats are computed in double precision, integers wrap.
 pub(crate) fn sum<T: Number>(x: View<T>, reduced: &[bool], y: &mut [T]) {
@@ -65,6 +67,42 @@ pub(crate) fn all(x: View<bool>, reduced: &[bool], y: &mut [bool]) {
 /// The sum of all, in wide precision.
 pub(crate) fn sum_of<T: Number>(x: &[T]) -> T::Wide {
     Op::new(T::ZERO, |sum, x: T| T::plus(sum, x.widen()), T::plus, |sum| sum).of(x)
+}
+
+/// `sum(a b)`, added up in the precision of the elements over 16 of them at most before it is widened.
+pub(crate) fn dot_of<T: Math + Number<Wide = f64>>(a: &[T], b: &[T]) -> f64 {
+    const LANES: usize = 32;
+    let (chunks_a, rest_a) = a.as_chunks::<LANES>();
+    let (chunks_b, rest_b) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (a, b) in chunks_a.chunks(16).zip(chunks_b.chunks(16)) {
+        add_products(a, b, &mut lanes);
+    }
+    let rest: f64 = rest_a.iter().zip(rest_b).map(|(&a, &b)| (a * b).widen()).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// Adds the products of element `i` of each chunk to lane `i`.
+#[inline(never)]
+fn add_products<T: Math + Number<Wide = f64>, const N: usize>(
+    a: &[[T; N]],
+    b: &[[T; N]],
+    lanes: &mut [f64; N],
+) {
+    vectorized(
+        #[inline(always)]
+        move || {
+            let mut sums = [<T as num_traits::Zero>::zero(); N];
+            for (a, b) in a.iter().zip(b) {
+                for lane in 0..N {
+                    sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
+                }
+            }
+            for lane in 0..N {
+                lanes[lane] += sums[lane].widen();
+            }
+        },
+    );
 }
 
 /// The largest of all; NaN if there is one.

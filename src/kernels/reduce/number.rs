@@ -2,6 +2,8 @@
 
 use half::{bf16, f16};
 
+use crate::dtype::Element;
+
 /// An element type with sums and an order.
 pub(crate) trait Number: Copy + PartialOrd + Send + Sync + 'static {
     /// What sums and products are computed in: `f64` for floats; integers wrap.
@@ -61,8 +63,8 @@ macro_rules! floats {
 floats! {
     f32: f64::from, |x| x as f32, f32::INFINITY, f32::NEG_INFINITY;
     f64: |x| x, |x| x, f64::INFINITY, f64::NEG_INFINITY;
-    f16: f64::from, f16::from_f64, f16::INFINITY, f16::NEG_INFINITY;
-    bf16: f64::from, bf16::from_f64, bf16::INFINITY, bf16::NEG_INFINITY;
+    f16: f64::from, <f16 as Element>::from_f64, f16::INFINITY, f16::NEG_INFINITY;
+    bf16: f64::from, <bf16 as Element>::from_f64, bf16::INFINITY, bf16::NEG_INFINITY;
 }
 
 macro_rules! integers {

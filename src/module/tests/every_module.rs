@@ -105,6 +105,31 @@ fn every_module() -> Vec<Make> {
         layer(Flatten::new, &[2, 3, 4]),
         layer(|| Reshape::new([-1, 2]), &[2, 3, 4]),
         layer(|| MLP::new([5, 3]).dropout_rate(0.3), &[2, 4]),
+        layer(|| Conv1DTranspose::new(3, 2).stride(2), &[2, 4, 2]),
+        layer(|| Conv2DTranspose::new(3, 2), &[2, 4, 3, 2]),
+        layer(|| Conv3DTranspose::new(3, 2), &[2, 2, 3, 2, 2]),
+        layer(|| DepthwiseConv2D::new(3).channel_multiplier(2), &[2, 4, 3, 2]),
+        layer(|| SeparableConv2D::new(3, 2), &[2, 4, 3, 2]),
+        subject(|| crate::nn::ParallelLinears::new(3), |maps| maps.forward(&x(&[2, 4, 3]))),
+        subject(|| Embed::new(5).embed_dim(3), |embed| embed.forward(&Tensor::from([[4i64, 0], [2, 2]]))),
+        subject(|| BatchApply::new(Linear::new(3)), |layer| layer.forward(&x(&[2, 4, 3]))),
+        subject(crate::metrics::Sum::new, |sum| {
+            sum.update(&x(&[2]))?;
+            sum.value()
+        }),
+        subject(crate::metrics::Mean::new, |mean| {
+            mean.update(&x(&[2]))?;
+            mean.value()
+        }),
+        layer(|| LayerNorm::new(-1, true, true), &[2, 4, 5]),
+        layer(|| InstanceNorm::new(true, true).data_format("NCHW"), &[2, 3, 4, 5]),
+        layer(|| GroupNorm::new(2), &[2, 3, 4]),
+        layer(RMSNorm::new, &[2, 3, 4]),
+        layer(|| LearnedPositions::new(6), &[2, 4, 5]),
+        layer(
+            || MultiHeadAttention::new(2, 4).causal(true).rotary(Default::default()).model_size(5),
+            &[2, 4, 5],
+        ),
         layer(
             || {
                 Sequential::new()
@@ -174,7 +199,9 @@ fn the_list_is_complete() {
             }
             let source = std::fs::read_to_string(path).unwrap();
             for (_, after) in source.match_indices("#[derive(Module)]").map(|(at, _)| source.split_at(at)) {
-                let name = after.split_once("pub struct ").unwrap().1;
+                // Attributes, then the declaration; a private one is a helper of its file.
+                let declaration = after.lines().find(|line| line.contains("struct ")).unwrap();
+                let Some(name) = declaration.strip_prefix("pub struct ") else { continue };
                 declared.insert(name.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned());
             }
         }
@@ -182,6 +209,7 @@ fn the_list_is_complete() {
     // One struct stands for the convolutions of all ranks.
     let name = |kind: &str| match kind {
         "Conv1D" | "Conv2D" | "Conv3D" => "ConvND".to_owned(),
+        "Conv1DTranspose" | "Conv2DTranspose" | "Conv3DTranspose" => "ConvNDTranspose".to_owned(),
         "Conv1DLSTM" | "Conv2DLSTM" | "Conv3DLSTM" => "ConvNDLSTM".to_owned(),
         kind => kind.to_owned(),
     };
@@ -267,7 +295,7 @@ fn names_begin_with_the_scope_and_variables_are_made_once() {
         assert_eq!(ids(), first, "{}", subject.module().kind());
         let inside = subject.module().scope().path() + "/";
         // These hold modules that were made before them.
-        let passed_in = ["sequential/", "deferred/"].contains(&inside.as_str())
+        let passed_in = ["sequential/", "deferred/", "batch_apply/"].contains(&inside.as_str())
             || ["deep_rnn", "_residual/", "_dropout/"].iter().any(|part| inside.contains(part));
         for (_, variable) in subject.module().named_variables().unwrap() {
             assert!(passed_in || variable.name().starts_with(&inside), "{} in {inside}", variable.name());

@@ -30,12 +30,18 @@ pub(crate) struct BatchNorm {
 }
 
 /// The number of channels.
-fn channels(op: &'static str, x: &Tensor, axis: usize) -> Result<usize> {
+pub(super) fn channels(op: &'static str, x: &Tensor, axis: usize) -> Result<usize> {
     x.shape().get(axis).copied().ok_or(Error::Axis { op, axis: axis as isize, rank: x.rank() })
 }
 
 /// Refuses what is not one number a channel, in the dtype of `x`.
-fn per_channel(op: &'static str, what: &'static str, v: &Tensor, channels: usize, x: &Tensor) -> Result<()> {
+pub(super) fn per_channel(
+    op: &'static str,
+    what: &'static str,
+    v: &Tensor,
+    channels: usize,
+    x: &Tensor,
+) -> Result<()> {
     check_dtype(op, what, v, ("x", x))?;
     if v.shape() != &[channels] {
         return Err(Error::shape(op, what, v.shape(), format!("[{channels}], one number a channel")));

@@ -13,7 +13,7 @@ use crate::ops::registry::{Listed, Sample, SampleInput};
 use crate::ops::{apply_many, record};
 use crate::tensor::{Shape, Tensor, take};
 
-use super::{Statistics, ready};
+use super::{ready, second_gradients};
 
 const NAME: &str = "layer_norm";
 
@@ -173,43 +173,12 @@ impl Op for LayerNormGradient {
         Ok(Computed::many(list.into()))
     }
 
-    /// With `gx`, `gs` and `go` the gradients of the three outputs, `P(u) = u - mean(u) - z mean(u z)` (which is
-    /// symmetric) and `n` elements a row, the sum of all three is
-    ///
-    /// `L = sum(r gx P(h)) + sum(gs dy z) + sum(go dy)`.
-    ///
-    /// Its slope along `h` is `r P(gx)`, along `z` it is `q = gs dy - r (h mean(gx z) + gx mean(h z))`, and along the `r`
-    /// in front `s = sum(gx P(h))` a row. As `z` depends on `x` like the output of the normalisation itself, and
-    /// `dr/dx = -r^2 z / n`: `r P(q) - s r^2 z / n` for `x`, `sum(dy r P(gx))` over the rows for `scale` and
-    /// `scale r P(gx) + gs z + go` for `dy`.
+    /// [`second_gradients`], with means over a row.
     fn gradient(&self, saved: &Saved, g: &[Option<Tensor>], needs: Mask) -> Result<Vec<Option<Gradient>>> {
-        let (x, scale, dy) = (saved.input(0)?, saved.input(1)?, saved.input(2)?);
-        let row = self.0.row(x)?;
+        let inputs = [saved.input(0)?, saved.input(1)?, saved.input(2)?];
+        let x = inputs[0];
         let axes: Vec<isize> = ((x.rank() - self.0.count) as isize..x.rank() as isize).collect();
-        let (mean, variance) = x.moments(axes.clone(), true)?;
-        let r = (variance + self.0.epsilon)?.rsqrt()?;
-        let z = ((x - mean)? * &r)?;
-        let along = Statistics { z: &z, axes: &axes };
-        let zeros = |shape: &Shape| Tensor::zeros(shape.clone(), x.dtype());
-        let [gx, gs, go] = g else { return Ok(vec![None; 3]) };
-        let gx = gx.clone().map_or_else(|| zeros(x.shape()), Ok)?;
-        let gs = gs.clone().map_or_else(|| zeros(&row), Ok)?;
-        let go = go.clone().map_or_else(|| zeros(&row), Ok)?;
-        let h = (scale * dy)?;
-        let projected = (&r * along.project(&gx)?)?;
-        let mut list = vec![None; 3];
-        if needs.has(0) {
-            let mixed = ((&h * along.mean(&(&gx * &z)?)?)? + (&gx * along.mean(&(&h * &z)?)?)?)?;
-            let q = ((&gs * dy)? - (&r * mixed)?)?;
-            let s = along.mean(&(&gx * along.project(&h)?)?)?;
-            list[0] = Some(((&r * along.project(&q)?)? - (((s * &r)? * &r)? * &z)?)?);
-        }
-        if needs.has(1) {
-            list[1] = Some((dy * &projected)?);
-        }
-        if needs.has(2) {
-            list[2] = Some((((scale * projected)? + (gs * &z)?)? + go)?);
-        }
+        let list = second_gradients(inputs, g, &axes, &self.0.row(x)?, self.0.epsilon, needs)?;
         Ok(list.into_iter().map(|g| g.map(Gradient::Dense)).collect())
     }
 }

@@ -1,15 +1,18 @@
-//! Normalisation: over the batch, over the last axes, and with statistics that are given.
+//! Normalisation: over the batch, over groups of channels, over the last axes, and with statistics that are given.
 
 mod batch;
+mod group;
 mod layer;
 
 pub(crate) use batch::{BatchNorm, BatchNormGradient};
+pub(crate) use group::{GroupNorm, GroupNormGradient};
 pub(crate) use layer::{LayerNorm, LayerNormGradient};
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::{Tensor, resolve_axis};
+use crate::tensor::{Shape, Tensor, resolve_axis};
 
+use super::op::Mask;
 use super::sum::Axes;
 use super::{apply, apply_many};
 
@@ -33,6 +36,54 @@ impl Statistics<'_> {
     fn project(&self, u: &Tensor) -> Result<Tensor> {
         (u - self.mean(u)?)? - (self.z * self.mean(&(u * self.z)?)?)?
     }
+}
+
+/// What reaches `x`, `scale` and `dy` through the gradients `dx`, `dscale` and `doffset` of a normalisation with means over
+/// `axes`; the last two and `scale` have the shape `row`, which broadcasts to that of `x`.
+///
+/// With `g` the gradients `gx`, `gs` and `go` of the three, `r = 1 / sqrt(v + epsilon)`, `z = (x - m) r`, `h = scale dy`,
+/// `P(u) = u - mean(u) - z mean(u z)` (which is symmetric) and `n` elements a mean, the sum of all three is
+///
+/// `L = sum(r gx P(h)) + sum(gs dy z) + sum(go dy)`.
+///
+/// Its slope along `h` is `r P(gx)`, along `z` it is `q = gs dy - r (h mean(gx z) + gx mean(h z))`, and along the `r`
+/// in front `s = sum(gx P(h))` for each mean. As `z` depends on `x` like the output of the normalisation itself, and
+/// `dr/dx = -r^2 z / n`: `r P(q) - s r^2 z / n` for `x`, `sum(dy r P(gx))` for `scale` (without the sum in what is
+/// returned) and `scale r P(gx) + gs z + go` for `dy`.
+fn second_gradients(
+    [x, scale, dy]: [&Tensor; 3],
+    g: &[Option<Tensor>],
+    axes: &[isize],
+    row: &Shape,
+    epsilon: f64,
+    needs: Mask,
+) -> Result<[Option<Tensor>; 3]> {
+    let [gx, gs, go] = g else { return Ok([const { None }; 3]) };
+    let (mean, variance) = x.moments(axes, true)?;
+    let r = (variance + epsilon)?.rsqrt()?;
+    let z = ((x - mean)? * &r)?;
+    let along = Statistics { z: &z, axes };
+    let given = |g: &Option<Tensor>, shape: &Shape| match g {
+        Some(g) => g.reshape(shape.clone()),
+        None => Tensor::zeros(shape.clone(), x.dtype()),
+    };
+    let (gx, gs, go) = (given(gx, x.shape())?, given(gs, row)?, given(go, row)?);
+    let h = (scale * dy)?;
+    let projected = (&r * along.project(&gx)?)?;
+    let mut list = [const { None }; 3];
+    if needs.has(0) {
+        let mixed = ((&h * along.mean(&(&gx * &z)?)?)? + (&gx * along.mean(&(&h * &z)?)?)?)?;
+        let q = ((&gs * dy)? - (&r * mixed)?)?;
+        let s = along.mean(&(&gx * along.project(&h)?)?)?;
+        list[0] = Some(((&r * along.project(&q)?)? - (((s * &r)? * &r)? * &z)?)?);
+    }
+    if needs.has(1) {
+        list[1] = Some((dy * &projected)?);
+    }
+    if needs.has(2) {
+        list[2] = Some((((scale * projected)? + (gs * &z)?)? + go)?);
+    }
+    Ok(list)
 }
 
 fn check_epsilon(op: &'static str, epsilon: f64) -> Result<()> {
@@ -94,6 +145,52 @@ impl Tensor {
         let shift = (mean * &inv)?;
         let shift = offset.map_or_else(|| -&shift, |offset| offset - &shift)?;
         (self * inv)? + shift
+    }
+
+    /// Group normalisation: `y = (x - mean) scale / sqrt(variance + epsilon) + offset`, mean and biased variance being
+    /// those of each item of the batch over all its positions and one of `groups` groups of neighbouring channels.
+    ///
+    /// | tensor            | shape                                                              |
+    /// |-------------------|--------------------------------------------------------------------|
+    /// | `self`, `y`       | `[batch, ..]` of rank 2 or more, the channels at `channel_axis`    |
+    /// | `scale`, `offset` | `[channels]`, 1 and 0 if there is none                             |
+    ///
+    /// One op. Source: Wu and He 2018.
+    ///
+    /// # Errors
+    /// The axis is out of range or 0, that of the batch, `groups` does not divide the channels, `scale` or `offset` is not
+    /// `[channels]`, dtypes differ or are not floats, or `epsilon` is negative or not finite.
+    pub fn group_norm(
+        &self,
+        groups: usize,
+        channel_axis: isize,
+        scale: Option<&Tensor>,
+        offset: Option<&Tensor>,
+        epsilon: f64,
+    ) -> Result<Tensor> {
+        check_epsilon("group_norm", epsilon)?;
+        let axis = resolve_axis("group_norm", channel_axis, self.rank())?;
+        let all = |v: Option<&Tensor>, value| match v {
+            Some(v) => Ok(v.clone()),
+            None => Tensor::full([self.shape()[axis]], value, self.dtype()),
+        };
+        apply(GroupNorm { axis, groups, epsilon }, [self, &all(scale, 1.0)?, &all(offset, 0.0)?])
+    }
+
+    /// Instance normalisation: [`group_norm`](Tensor::group_norm) with each channel a group of its own, so that mean and
+    /// variance are those of one channel of one item. Source: Ulyanov, Vedaldi and Lempitsky 2016.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn instance_norm(
+        &self,
+        channel_axis: isize,
+        scale: Option<&Tensor>,
+        offset: Option<&Tensor>,
+        epsilon: f64,
+    ) -> Result<Tensor> {
+        let channels = self.shape()[resolve_axis("instance_norm", channel_axis, self.rank())?];
+        self.group_norm(channels.max(1), channel_axis, scale, offset, epsilon)
     }
 
     /// Layer normalisation: `y = (x - mean) scale / sqrt(variance + epsilon) + offset`, mean and biased variance being those
@@ -211,6 +308,33 @@ mod tests {
     }
 
     #[test]
+    fn groups_on_any_axis_agree_with_the_formula_written_out() {
+        let x = numbers(&[2, 3, 6, 4]);
+        for (axis, groups) in [(-1, 2), (2, 3), (2, 6), (1, 1)] {
+            let channels = x.dim(axis).unwrap();
+            let (scale, offset) = (numbers(&[channels]), (numbers(&[channels]) * 0.3).unwrap());
+            let y = x.group_norm(groups, axis, Some(&scale), Some(&offset), 0.01).unwrap();
+            // With the channels last and cut in two axes, the statistics are those over positions and the last axis.
+            let to_last = |x: &Tensor| match axis {
+                1 => x.transpose(&[0, 3, 2, 1]).unwrap(),
+                2 => x.transpose(&[0, 1, 3, 2]).unwrap(),
+                _ => x.clone(),
+            };
+            let parts = to_last(&x).reshape([2, x.size() / channels / 2, groups, channels / groups]).unwrap();
+            let (mean, variance) = parts.moments([1, 3], true).unwrap();
+            let row = |v: &Tensor| v.reshape([groups, channels / groups]).unwrap();
+            let want = parts
+                .batch_normalization(&mean, &variance, Some(&row(&scale)), Some(&row(&offset)), 0.01)
+                .unwrap();
+            close(&to_last(&y), &want.to_vec::<f64>().unwrap(), 1e-13);
+        }
+        let y = x.instance_norm(-1, None, None, 1e-5).unwrap();
+        let (mean, variance) = y.moments([1, 2], false).unwrap();
+        close(&mean, &[0.0; 8], 1e-14);
+        close(&variance, &[1.0; 8], 1e-3);
+    }
+
+    #[test]
     fn rows_of_known_numbers() {
         let x = Tensor::from([[1.0f32, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0]]);
         let (scale, offset) = (Tensor::from([2.0f32; 4]), Tensor::from([1.0f32; 4]));
@@ -247,6 +371,13 @@ mod tests {
         assert!(x.batch_norm(1, &three, &three.cast(DType::F64).unwrap(), 1e-3).is_err());
         assert!(x.cast(DType::I32).unwrap().layer_norm(-1, None, None, 1e-3).is_err());
         assert!(x.layer_norm(-1, Some(&two), None, 1e-3).is_err());
+        let message = x.group_norm(2, -1, None, None, 1e-3).unwrap_err().to_string();
+        assert_eq!(message, "group_norm: groups is 2, expected a divisor of 3, the number of channels");
+        assert!(
+            x.group_norm(0, -1, None, None, 1e-3).is_err() && x.group_norm(1, 0, None, None, 1e-3).is_err()
+        );
+        assert!(x.group_norm(3, 1, Some(&two), None, 1e-3).is_err());
+        assert!(x.instance_norm(1, None, None, f64::NAN).is_err());
     }
 
     #[test]
@@ -255,5 +386,8 @@ mod tests {
         let three = Tensor::zeros([3], DType::F32).unwrap();
         assert_eq!(x.batch_norm(1, &three, &three, 1e-3).unwrap().0.shape(), &[0, 3]);
         assert_eq!(x.layer_norm(1, None, None, 1e-3).unwrap().shape(), &[0, 3]);
+        assert_eq!(x.instance_norm(1, None, None, 1e-3).unwrap().shape(), &[0, 3]);
+        let x = Tensor::zeros([2, 4, 0], DType::F32).unwrap();
+        assert_eq!(x.instance_norm(-1, None, None, 1e-3).unwrap().shape(), &[2, 4, 0]);
     }
 }

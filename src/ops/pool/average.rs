@@ -45,12 +45,14 @@ impl Unary for AveragePool {
 }
 
 /// Poolings of both layouts, in one to three dimensions, with the shapes of input and output.
-fn samples() -> [(Pool, &'static [usize], &'static [usize]); 4] {
+fn samples() -> [(Pool, &'static [usize], &'static [usize]); 6] {
     [
         (Pool::new([2]), &[2, 5, 3], &[2, 2, 3]),
         (Pool::new([3, 2]).stride([2, 1]).padding(Padding::Same), &[2, 5, 4, 3], &[2, 3, 4, 3]),
         (Pool::new([2, 2]).stride([1, 1]).channels_first(), &[2, 2, 3, 4], &[2, 2, 2, 3]),
         (Pool::new([2, 1, 2]).padding(Padding::Same).channels_first(), &[1, 2, 3, 2, 3], &[1, 2, 2, 2, 2]),
+        (Pool::new([1]), &[1, 1, 1], &[1, 1, 1]),
+        (Pool::new([2]).padding(Padding::Same), &[2, 0, 3], &[2, 0, 3]),
     ]
 }
 

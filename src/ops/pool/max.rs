@@ -62,6 +62,8 @@ impl Listed for MaxPool {
             sample(Pool::new([3, 2]).stride([2, 1]).padding(Padding::Same), &[2, 5, 4, 3]),
             sample(Pool::new([2, 2]).stride([1, 1]).channels_first(), &[2, 2, 3, 4]),
             sample(Pool::new([2, 1, 2]).padding(Padding::Same).channels_first(), &[1, 2, 3, 2, 3]),
+            sample(Pool::new([1]), &[1, 1, 1]),
+            sample(Pool::new([2]).padding(Padding::Same), &[2, 0, 3]),
         ]
     }
 }
@@ -119,20 +121,26 @@ impl Op for MaxPoolGradient {
 }
 
 /// A window over the whole input, so that any position is one of its own.
-fn whole() -> (Pool, SampleInput) {
-    (Pool::new([2, 3]), SampleInput::Index { shape: vec![2, 1, 1, 2], below: 6 })
+fn whole(batch: usize) -> (Pool, SampleInput) {
+    (Pool::new([2, 3]), SampleInput::Index { shape: vec![batch, 1, 1, 2], below: 6 })
+}
+
+/// The only position there is.
+fn one() -> SampleInput {
+    SampleInput::Index { shape: vec![1; 4], below: 1 }
 }
 
 impl Listed for MaxPoolGradient {
     fn samples() -> Vec<Sample> {
-        let (pool, argmax) = whole();
-        let first = pool.clone().channels_first();
-        let last = MaxPoolGradient { pool, to: [2, 2, 3, 2].into() };
-        let first = MaxPoolGradient { pool: first, to: [2, 2, 2, 3].into() };
-        vec![
-            Sample::new(last, [SampleInput::float(&[2, 1, 1, 2]), argmax.clone()]),
-            Sample::new(first, [SampleInput::float(&[2, 2, 1, 1]), argmax]),
-        ]
+        let first = (whole(2).0.channels_first(), [2, 2, 2, 3], [2, 2, 1, 1], whole(2).1);
+        let sample = |(pool, to, dy, argmax): (Pool, [usize; 4], [usize; 4], SampleInput)| {
+            Sample::new(MaxPoolGradient { pool, to: to.into() }, [SampleInput::float(&dy), argmax])
+        };
+        let last = |batch| {
+            let (pool, argmax) = whole(batch);
+            sample((pool, [batch, 2, 3, 2], [batch, 1, 1, 2], argmax))
+        };
+        vec![last(2), sample(first), last(0), sample((Pool::new([1]), [1; 4], [1; 4], one()))]
     }
 }
 
@@ -184,8 +192,13 @@ impl Op for MaxPoolSelect {
 
 impl Listed for MaxPoolSelect {
     fn samples() -> Vec<Sample> {
-        let (pool, argmax) = whole();
-        let op = MaxPoolSelect { pool, from: [2, 2, 3, 2].into() };
-        vec![Sample::new(op, [SampleInput::float(&[2, 2, 3, 2]), argmax])]
+        let sample = |pool: Pool, from: [usize; 4], argmax: SampleInput| {
+            Sample::new(MaxPoolSelect { pool, from: from.into() }, [SampleInput::float(&from), argmax])
+        };
+        let windows = |batch| {
+            let (pool, argmax) = whole(batch);
+            sample(pool, [batch, 2, 3, 2], argmax)
+        };
+        vec![windows(2), windows(0), sample(Pool::new([1]), [1; 4], one())]
     }
 }

@@ -1,6 +1,7 @@
 //! Pooling: the largest or the mean value of windows, in one, two and three dimensions.
 
 mod average;
+mod global;
 mod max;
 
 pub(crate) use average::{AveragePool, AveragePoolGradient};

@@ -13,6 +13,11 @@ pub const OPS: &[(&str, Op)] = &[
         channels_last(&x[0], args, |x0, args| Ok(x0.convolve(&x[1], None, &options(args)?)?))
     }),
     ("conv2d_explicit", |x, args| one(x[0].convolve(&x[1], None, &options(args)?))),
+    ("depthwise_conv2d", |x, args| {
+        let strides = args.need::<Vec<usize>>("strides")?;
+        let options = ConvOptions { stride: strides[1..3].to_vec(), ..options(args)? };
+        one(x[0].depthwise_convolve(&x[1], &options))
+    }),
     ("conv_transpose", |x, args| {
         let output = args.need::<Vec<usize>>("output_shape")?;
         one(x[0].convolve_transpose(&x[1], &output[1..output.len() - 1], &options(args)?))
