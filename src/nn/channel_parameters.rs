@@ -64,6 +64,67 @@ impl Parameter<'_> {
     }
 }
 
+/// The settings of scale and offset, which all layers with both have.
+macro_rules! channel_setters {
+    ($layer:ident) => {
+        impl $layer {
+            /// Added to the variance, so that constant parts do not divide by 0. Default: 1e-5.
+            #[must_use]
+            pub fn eps(mut self, eps: f64) -> Self {
+                self.eps = eps;
+                self
+            }
+
+            /// Initialiser of `scale`, only with `create_scale`. Default: `Ones`.
+            #[must_use]
+            pub fn scale_init(mut self, init: impl Initializer) -> Self {
+                self.scale_init = Some(Arc::new(init));
+                self
+            }
+
+            /// Initialiser of `offset`, only with `create_offset`. Default: `Zeros`.
+            #[must_use]
+            pub fn offset_init(mut self, init: impl Initializer) -> Self {
+                self.offset_init = Some(Arc::new(init));
+                self
+            }
+
+            /// Where the channels stand: `channels_last`, `channels_first`, or letters such as `NHWC` and `NCHW`. Default:
+            /// `channels_last`.
+            #[must_use]
+            pub fn data_format(mut self, data_format: &str) -> Self {
+                self.data_format = data_format.into();
+                self
+            }
+
+            fn parameters<'a>(
+                &'a self,
+                scale: Option<&'a Tensor>,
+                offset: Option<&'a Tensor>,
+            ) -> [$crate::nn::channel_parameters::Parameter<'a>; 2] {
+                let scale = $crate::nn::channel_parameters::Parameter {
+                    name: "scale",
+                    create: self.create_scale,
+                    init: self.scale_init.as_ref(),
+                    one: true,
+                    cell: &self.scale,
+                    given: scale,
+                };
+                let offset = $crate::nn::channel_parameters::Parameter {
+                    name: "offset",
+                    create: self.create_offset,
+                    init: self.offset_init.as_ref(),
+                    one: false,
+                    cell: &self.offset,
+                    given: offset,
+                };
+                [scale, offset]
+            }
+        }
+    };
+}
+pub(super) use channel_setters;
+
 /// The channel axis of `x`, and the shape of a parameter that broadcasts to it: `[channels]`, or with channels first
 /// `[channels, 1, ..]`.
 pub(super) fn parameter_shape(

@@ -12,6 +12,7 @@ use crate::variable::Variable;
 use crate::{Module, scoped};
 
 use super::conv::channel_orders;
+use super::conv_setters::conv_setters;
 use super::data_format::{ChannelAxis, channel_axis};
 use super::linear::{check_bias_init, fan_in_init, zeros_init};
 use super::pad::LayerPadding;
@@ -100,8 +101,8 @@ pub struct SeparableConv2D {
     b: Once<Variable>,
 }
 
-/// The setters that both layers have.
-macro_rules! setters {
+/// What both layers have beside the settings of all convolutions.
+macro_rules! own_setters {
     ($layer:ident) => {
         impl $layer {
             /// Kernels a channel. Default: 1.
@@ -111,52 +112,10 @@ macro_rules! setters {
                 self
             }
 
-            /// Steps between outputs, each 1 or more. Default: 1.
-            #[must_use]
-            pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
-                self.stride = stride.into();
-                self
-            }
-
-            /// Distance between the taps of the kernel, each 1 or more; above 1 only with stride 1. Default: 1.
-            #[must_use]
-            pub fn rate(mut self, rate: impl Into<Sizes>) -> Self {
-                self.rate = rate.into();
-                self
-            }
-
             /// `Padding::Same`, `Padding::Valid`, or functions from [`pad`](crate::nn::pad). Default: `Same`.
             #[must_use]
             pub fn padding(mut self, padding: impl Into<LayerPadding>) -> Self {
                 self.padding = padding.into();
-                self
-            }
-
-            /// Whether to add `b`. Default: yes.
-            #[must_use]
-            pub fn with_bias(mut self, with_bias: bool) -> Self {
-                self.with_bias = with_bias;
-                self
-            }
-
-            /// Initialiser of the kernels. Default: `TruncatedNormal` with standard deviation `1 / sqrt(fan-in)`.
-            #[must_use]
-            pub fn w_init(mut self, init: impl Initializer) -> Self {
-                self.w_init = Some(Arc::new(init));
-                self
-            }
-
-            /// Initialiser of `b`. Default: `Zeros`. It is an error with `with_bias(false)`.
-            #[must_use]
-            pub fn b_init(mut self, init: impl Initializer) -> Self {
-                self.b_init = Some(Arc::new(init));
-                self
-            }
-
-            /// Layout of inputs and outputs, `NHWC` or `NCHW`; channels last is the faster one.
-            #[must_use]
-            pub fn data_format(mut self, data_format: &str) -> Self {
-                self.data_format = data_format.into();
                 self
             }
 
@@ -190,8 +149,10 @@ macro_rules! setters {
     };
 }
 
-setters!(DepthwiseConv2D);
-setters!(SeparableConv2D);
+own_setters!(DepthwiseConv2D);
+own_setters!(SeparableConv2D);
+conv_setters!(DepthwiseConv2D);
+conv_setters!(SeparableConv2D);
 
 struct Prepared {
     x: Tensor,

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 use crate::{Module, scoped};
 
-use super::channel_parameters::{Parameter, parameter_shape};
+use super::channel_parameters::{channel_setters, parameter_shape};
 use super::norm_axes::NormAxes;
 
 /// Normalises over given axes of each input, then scales and shifts each channel (Ba, Kiros and Hinton 2016, "Layer
@@ -62,56 +62,9 @@ impl LayerNorm {
             offset: Once::new(),
         }
     }
-
-    /// Added to the variance, so that constant parts do not divide by 0. Default: 1e-5.
-    #[must_use]
-    pub fn eps(mut self, eps: f64) -> Self {
-        self.eps = eps;
-        self
-    }
-
-    /// Initialiser of `scale`, only with `create_scale`. Default: `Ones`.
-    #[must_use]
-    pub fn scale_init(mut self, init: impl Initializer) -> Self {
-        self.scale_init = Some(Arc::new(init));
-        self
-    }
-
-    /// Initialiser of `offset`, only with `create_offset`. Default: `Zeros`.
-    #[must_use]
-    pub fn offset_init(mut self, init: impl Initializer) -> Self {
-        self.offset_init = Some(Arc::new(init));
-        self
-    }
-
-    /// Where the channels stand: `channels_last`, `channels_first`, or letters such as `NHWC` and `NCHW`. Default:
-    /// `channels_last`.
-    #[must_use]
-    pub fn data_format(mut self, data_format: &str) -> Self {
-        self.data_format = data_format.into();
-        self
-    }
-
-    fn parameters<'a>(&'a self, scale: Option<&'a Tensor>, offset: Option<&'a Tensor>) -> [Parameter<'a>; 2] {
-        let scale = Parameter {
-            name: "scale",
-            create: self.create_scale,
-            init: self.scale_init.as_ref(),
-            one: true,
-            cell: &self.scale,
-            given: scale,
-        };
-        let offset = Parameter {
-            name: "offset",
-            create: self.create_offset,
-            init: self.offset_init.as_ref(),
-            one: false,
-            cell: &self.offset,
-            given: offset,
-        };
-        [scale, offset]
-    }
 }
+
+channel_setters!(LayerNorm);
 
 #[scoped]
 impl LayerNorm {

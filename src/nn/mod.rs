@@ -6,6 +6,7 @@ mod batch_norm;
 mod bias;
 mod channel_parameters;
 mod conv;
+mod conv_setters;
 mod conv_transpose;
 mod data_format;
 mod depthwise_conv;
