@@ -13,6 +13,7 @@ pub mod init;
 pub(crate) mod kernels;
 pub mod losses;
 pub mod metrics;
+pub mod mixed_precision;
 mod module;
 pub mod nets;
 pub mod nn;
@@ -34,9 +35,9 @@ pub use kernels::parallel::{threads, with_threads};
 #[doc(hidden)]
 pub use module::private as __private;
 pub use module::{
-    Constructed, Copies, Deferred, Description, DynForward, DynModule, Edge, Edges, Forward, Key, List,
-    Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting, Waits, build,
-    build_with, format_variables, log_variables, summary,
+    Constructed, Copies, CustomVariableGetter, Deferred, Description, DynForward, DynModule, Edge, Edges,
+    Forward, Key, List, Module, Name, Node, Once, Printer, Spec, State, Summary, SummaryRow, Visit, Waiting,
+    Waits, build, build_with, custom_variable_getter, format_variables, log_variables, summary,
 };
 pub use ops::{Gradient, IndexedSlices, PadMode, Padding, Pool, Slice};
 pub use scope::{Entered, Scope};

@@ -274,6 +274,11 @@ pub(crate) fn current_path() -> String {
     current().map_or_else(String::new, |node| node.path())
 }
 
+/// The identity of the scope this thread is in.
+pub(crate) fn current_id() -> Option<u64> {
+    current().map(|node| node.id)
+}
+
 /// The full name of a variable or module made now: the entered scope, a slash and `name`.
 pub(crate) fn full_name(name: &str) -> String {
     match current() {

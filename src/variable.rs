@@ -1,6 +1,7 @@
 //! Variables: named, shared, mutable tensors.
 
 mod create;
+pub(crate) mod getter;
 pub(crate) mod waiting;
 
 use std::cell::Cell;
@@ -142,7 +143,12 @@ impl Variable {
     }
 
     /// The value at this moment; a recording tape watches it if the variable is trainable and not frozen.
+    ///
+    /// Inside a [`custom_variable_getter`](crate::custom_variable_getter), what its function makes of it.
     pub fn value(&self) -> Tensor {
+        if getter::is_active() {
+            return getter::read(self);
+        }
         let value = self.peek();
         if !record::is_recording() {
             return value;
@@ -152,7 +158,7 @@ impl Variable {
         value
     }
 
-    /// The value, unseen by any tape.
+    /// The value itself, unseen by any tape and by what stands between variables and their readers.
     pub(crate) fn peek(&self) -> Tensor {
         self.inner.value.read().unwrap_or_else(|e| e.into_inner()).clone()
     }

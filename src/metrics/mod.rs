@@ -1,9 +1,11 @@
 //! Metrics: running statistics in variables that are not trained.
 
+mod boxed;
 mod mean;
 mod moving_average;
 mod sum;
 
+pub use boxed::DynMetric;
 pub use mean::Mean;
 pub use moving_average::ExponentialMovingAverage;
 pub use sum::Sum;
@@ -13,7 +15,7 @@ use crate::module::Module;
 use crate::tensor::Tensor;
 
 /// A statistic over the values that it is updated with.
-pub trait Metric: Module {
+pub trait Metric: Module + DynMetric {
     /// Makes the state for values of this shape and dtype; the numbers do not count.
     ///
     /// # Errors

@@ -106,8 +106,8 @@ impl Metric for ExponentialMovingAverage {
         let (counter, (hidden, average)) = (self.counter()?, self.started()?);
         no_grad(|| {
             let value = value.stop_gradient();
-            let count = counter.value().item::<i64>()?.saturating_add(1);
-            let old = hidden.value();
+            let count = counter.peek().item::<i64>()?.saturating_add(1);
+            let old = hidden.peek();
             let new = (&old - ((&old - &value)? * (1.0 - self.decay))?)?;
             let mean = (&new / correction(self.decay, count, new.dtype()))?;
             // All three are known to fit before the first is written.

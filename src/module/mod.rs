@@ -19,6 +19,7 @@ mod spec;
 mod state;
 mod summary;
 mod table;
+mod variable_getter;
 mod visit;
 mod visit_std;
 mod waiting;
@@ -41,6 +42,7 @@ pub use spec::Spec;
 pub use state::State;
 pub use summary::{Summary, SummaryRow, summary};
 pub use table::{format_variables, log_variables};
+pub use variable_getter::{CustomVariableGetter, custom_variable_getter};
 pub use visit::{Edge, Edges, Name, Node, Visit};
 pub use visit_std::Key;
 pub use waiting::{Waiting, Waits};
@@ -247,16 +249,16 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
 /// The calls of a module that is held by a pointer.
 macro_rules! module_through_pointer {
     ($($generics:ident)? ; $pointer:ty) => {
-        impl$(<$generics: Module + 'static>)? Module for $pointer {
-            fn scope(&self) -> &Scope {
+        impl$(<$generics: Module + 'static>)? $crate::module::Module for $pointer {
+            fn scope(&self) -> &$crate::scope::Scope {
                 (**self).scope()
             }
 
-            fn visit<'a>(&'a self, edges: &mut Edges<'a>) {
+            fn visit<'a>(&'a self, edges: &mut $crate::module::Edges<'a>) {
                 (**self).visit(edges);
             }
 
-            fn materialise(&self) -> Result<()> {
+            fn materialise(&self) -> $crate::error::Result<()> {
                 (**self).materialise()
             }
 
@@ -270,6 +272,8 @@ macro_rules! module_through_pointer {
         }
     };
 }
+
+pub(crate) use module_through_pointer;
 
 module_through_pointer!(M; Arc<M>);
 module_through_pointer!(; Arc<dyn Module>);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::init::{self, Initializer};
 use crate::module::Once;
@@ -54,13 +55,31 @@ impl Parameter<'_> {
         if !self.create {
             return Ok(self.given.cloned());
         }
+        Ok(Some(self.variable(x, shape)?.value()))
+    }
+
+    /// The value to use. The variable is made even if the layer does not train it: then it keeps its initial value, and what
+    /// a call passes takes its place.
+    pub(super) fn always(&self, x: &Tensor, shape: &[usize]) -> Result<Tensor> {
+        let own = self.variable(x, shape)?;
+        Ok(self.given.cloned().unwrap_or_else(|| own.value()))
+    }
+
+    /// The dtype of the variable, if it was made.
+    pub(super) fn dtype(&self) -> Option<DType> {
+        self.cell.get().map(Variable::dtype)
+    }
+
+    fn variable(&self, x: &Tensor, shape: &[usize]) -> Result<&Variable> {
         let init = || match self.init {
             Some(init) => init.clone(),
             None if self.one => Arc::new(init::Ones),
             None => Arc::new(init::Zeros) as Arc<dyn Initializer>,
         };
-        let made = self.cell.get_or_init(|| Variable::new(self.name, shape, x.dtype(), init()))?;
-        Ok(Some(made.value()))
+        self.cell.get_or_init(|| match self.create {
+            true => Variable::new(self.name, shape, x.dtype(), init()),
+            false => Variable::non_trainable(self.name, shape, x.dtype(), init()),
+        })
     }
 }
 

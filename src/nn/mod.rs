@@ -1,13 +1,16 @@
 //! Layers.
 
 mod attention;
+mod base_batch_norm;
 mod batch_apply;
 mod batch_norm;
+mod batch_statistics;
 mod bias;
 mod channel_parameters;
 mod conv;
 mod conv_setters;
 mod conv_transpose;
+mod cross_replica_batch_norm;
 mod data_format;
 mod depthwise_conv;
 mod dropout;
@@ -29,12 +32,15 @@ mod sequential;
 mod sizes;
 
 pub use attention::MultiHeadAttention;
+pub use base_batch_norm::BaseBatchNorm;
 pub use batch_apply::BatchApply;
-pub use batch_norm::{BatchNorm, BatchNormCall};
+pub use batch_norm::BatchNorm;
+pub use batch_statistics::BatchNormCall;
 pub use bias::Bias;
 pub(crate) use conv::channel_orders;
 pub use conv::{Conv1D, Conv2D, Conv3D, ConvND};
 pub use conv_transpose::{Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvNDTranspose};
+pub use cross_replica_batch_norm::CrossReplicaBatchNorm;
 pub use data_format::{ChannelAxis, channel_axis};
 pub use depthwise_conv::{DepthwiseConv2D, SeparableConv2D};
 pub use dropout::{Dropout, Rate};

@@ -11,6 +11,7 @@ use crate::ops::recurrent::lstm_cell;
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::variable::getter::seen_dtype;
 use crate::{Module, scoped};
 
 use super::core::{RNNCore, check_dtype, check_part};
@@ -205,7 +206,7 @@ impl<const N: usize> RNNCore for ConvNDLSTM<N> {
         }
         let inputs: Vec<usize> =
             std::iter::once(batch_size).chain(self.input_shape.iter().copied()).collect();
-        let zeros = || Tensor::zeros(self.state_shape(&inputs, axis), self.dtype);
+        let zeros = || Tensor::zeros(self.state_shape(&inputs, axis), seen_dtype(self.dtype));
         Ok(LSTMState { hidden: zeros()?, cell: zeros()? }.into())
     }
 }

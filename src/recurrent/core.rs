@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::module::{Copies, Description, Edges, Module, Node, Visit};
 use crate::scope::Scope;
 use crate::tensor::Tensor;
+use crate::variable::getter::seen_dtype;
 
 use super::nest::Nest;
 
@@ -182,6 +183,7 @@ core_through_pointer!(; Box<dyn RNNCore>);
 
 /// Refuses an input that has not the core's dtype.
 pub(super) fn check_dtype(op: &'static str, x: &Tensor, dtype: DType) -> Result<()> {
+    let dtype = seen_dtype(dtype);
     if x.dtype() == dtype {
         return Ok(());
     }
@@ -201,6 +203,7 @@ pub(super) fn check_part(
     if part.shape() != shape {
         return Err(Error::shape(op, what, part.shape(), format!("{shape:?}")));
     }
+    let dtype = seen_dtype(dtype);
     if part.dtype() != dtype {
         return Err(Error::dtype(op, what, part.dtype(), format!("{dtype}, the core's own")));
     }

@@ -11,6 +11,7 @@ use crate::ops::recurrent::gru_step;
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::variable::getter::seen_dtype;
 use crate::{Module, scoped};
 
 use super::core::{RNNCore, check_dtype, check_part};
@@ -133,7 +134,7 @@ impl RNNCore for GRU {
     }
 
     fn initial_state(&self, batch_size: usize) -> Result<Nest> {
-        Ok(Tensor::zeros([batch_size, self.hidden_size], self.dtype)?.into())
+        Ok(Tensor::zeros([batch_size, self.hidden_size], seen_dtype(self.dtype))?.into())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ops::recurrent::{lstm_cell, lstm_sequence, recurrent_sums};
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::variable::getter::seen_dtype;
 use crate::{Module, scoped};
 
 use super::core::{RNNCore, check_dtype, check_part};
@@ -220,7 +221,7 @@ impl RNNCore for LSTM {
 
     fn initial_state(&self, batch_size: usize) -> Result<Nest> {
         self.check_settings()?;
-        let zeros = |size| Tensor::zeros([batch_size, size], self.dtype);
+        let zeros = |size| Tensor::zeros([batch_size, size], seen_dtype(self.dtype));
         Ok(LSTMState { hidden: zeros(self.output_size())?, cell: zeros(self.hidden_size)? }.into())
     }
 

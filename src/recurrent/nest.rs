@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::mixed_precision::Floats;
 use crate::module::{Copies, Description, Edges, Name, Node, Visit};
 use crate::tensor::Tensor;
 
@@ -46,6 +48,12 @@ impl<T> From<T> for Nest<T> {
 impl From<&Tensor> for Nest {
     fn from(x: &Tensor) -> Self {
         Nest::Leaf(x.clone())
+    }
+}
+
+impl Floats for Nest {
+    fn cast_floats(self, dtype: DType) -> Result<Self> {
+        self.try_map(|x| x.clone().cast_floats(dtype))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ops::recurrent::lstm_sequence;
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::variable::getter::seen_dtype;
 use crate::{Module, scoped};
 
 use super::core::{UnrolledRNN, check_dtype, check_part};
@@ -140,7 +141,7 @@ impl UnrolledRNN for UnrolledLSTM {
     }
 
     fn initial_state(&self, batch_size: usize) -> Result<Nest> {
-        let zeros = || Tensor::zeros([batch_size, self.hidden_size], self.dtype);
+        let zeros = || Tensor::zeros([batch_size, self.hidden_size], seen_dtype(self.dtype));
         Ok(LSTMState { hidden: zeros()?, cell: zeros()? }.into())
     }
 }

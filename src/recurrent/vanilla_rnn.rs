@@ -10,6 +10,7 @@ use crate::nn::Linear;
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::variable::getter::seen_dtype;
 use crate::{Module, init, scoped};
 
 use super::core::{RNNCore, check_dtype};
@@ -149,7 +150,7 @@ impl RNNCore for VanillaRNN {
     }
 
     fn initial_state(&self, batch_size: usize) -> Result<Nest> {
-        Ok(Tensor::zeros([batch_size, self.hidden_size], self.dtype)?.into())
+        Ok(Tensor::zeros([batch_size, self.hidden_size], seen_dtype(self.dtype))?.into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Creation of a variable in the scope of a thread, with the value that waits for it.
 
-use super::{Variable, waiting};
+use super::{Variable, getter, waiting};
 use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -63,7 +63,9 @@ impl Variable {
         if value.dtype() != dtype {
             return Err(Error::dtype(op, format!("the value for {name}"), value.dtype(), dtype.name()));
         }
-        Ok(Variable::build(name, value, trainable))
+        let variable = Variable::build(name, value, trainable);
+        getter::made(&variable);
+        Ok(variable)
     }
 }
 

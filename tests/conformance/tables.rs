@@ -1,20 +1,27 @@
 //! Cases that are tables of rows rather than one call.
 
+use couplet::mixed_precision::{self, Modes};
 use couplet::nn::pad::{LayerPadding, PadFn};
 use couplet::nn::{Dropout, pad};
-use couplet::{DType, Forward, GradientTape, Tensor, format_variables};
+use couplet::{DType, Forward, GradientTape, Source, Tensor, format_variables};
 use serde_json::Map;
 
 use crate::args::{Args, OneOrMany};
+use crate::case::dtype;
 use crate::check::{Check, Tolerance, compare, floats};
-use crate::modules::{self, Inputs};
+use crate::modules::{self, Inputs, donor, layers};
 use crate::values::PadFunction;
 use crate::{Outcome, problem};
 
 /// What checks a row.
 type Row = fn(&Check<'_>, &mut Args) -> Outcome;
 
-const TABLES: &[(&str, Row)] = &[("Dropout", dropout), ("format_variables", printed), ("pad", padding)];
+const TABLES: &[(&str, Row)] = &[
+    ("Dropout", dropout),
+    ("format_variables", printed),
+    ("mixed_precision", mixed_precision),
+    ("pad", padding),
+];
 
 /// Checks a table, or returns false if there is no such one.
 pub fn run(check: &Check<'_>) -> Outcome<bool> {
@@ -69,6 +76,42 @@ fn dropout(check: &Check<'_>, args: &mut Args) -> Outcome {
         let share = y.iter().filter(|&&y| y == 0.0).count() as f64 / size as f64;
         let error = (rate * (1.0 - rate) / size as f64).sqrt();
         check.that((share - rate).abs() < 5.0 * error, || format!("{what}: {share} of {size} were dropped"));
+    }
+    Ok(())
+}
+
+/// The second call of a layer in a half type, and its gradients.
+fn mixed_precision(check: &Check<'_>, args: &mut Args) -> Outcome {
+    let (module, prefix) = (args.need::<String>("module")?, args.need::<String>("arrays")?);
+    let mode = dtype(&args.need::<String>("mode")?)?;
+    let layer = layers::build(&module, &args.need::<Map<_, _>>("ctor")?)?;
+    let layer = layer.ok_or_else(|| problem(format!("there is no {module}")))?;
+    donor::fill(&*layer, check.case, &format!("{prefix}var/"))?;
+    let (x, cot) =
+        (check.case.array(&format!("{prefix}in/x"))?, check.case.array(&format!("{prefix}cot/y"))?);
+    let modes = Modes::new([mode]);
+    let forward = || mixed_precision::scope(mode, || modes.run(x.clone(), |x| layer.forward(&x)));
+    let first = forward()?;
+    check.equal(
+        "the dtype of the first call",
+        first.dtype(),
+        dtype(&args.need::<String>("first_call_dtype")?)?,
+    );
+    let tape = GradientTape::new();
+    tape.watch(x);
+    let y = forward()?;
+    check.equal("the dtype of the output", y.dtype(), dtype(&args.need::<String>("output_dtype")?)?);
+    check.that(floats(&y) != floats(&first), || "the second call is as exact as the first".to_owned());
+    let named = layer.named_variables()?;
+    let mut sources: Vec<&dyn Source> = vec![x];
+    sources.extend(named.iter().map(|(_, variable)| variable as &dyn Source));
+    let gradients = tape.gradient_with_seed(&y, cot, &sources)?;
+    let within = Tolerance { rtol: 1e-2, atol: 0.0 };
+    check.tensor_within(&format!("{prefix}out/y"), &y, within, |_| false);
+    let keys = std::iter::once("in/x".to_owned()).chain(named.iter().map(|(path, _)| format!("var/{path}")));
+    for (key, gradient) in keys.zip(gradients) {
+        let gradient = gradient.ok_or_else(|| problem(format!("{key} has no gradient")))?.to_dense()?;
+        check.tensor_within(&format!("{prefix}grad/{key}"), &gradient, within, |_| false);
     }
     Ok(())
 }

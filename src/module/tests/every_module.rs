@@ -101,6 +101,20 @@ fn every_module() -> Vec<Make> {
         layer(|| Conv3D::new(3, 2), &[2, 3, 4, 3, 2]),
         layer(|| BatchNorm::new(true, true), &[4, 3]),
         layer(|| BatchNorm::new(false, false), &[2, 3, 3, 2]),
+        layer(
+            || {
+                let mean = crate::metrics::Mean::new;
+                crate::nn::BaseBatchNorm::new(true, false, mean(), mean())
+            },
+            &[4, 3],
+        ),
+        layer(
+            || {
+                let average = || ExponentialMovingAverage::new(0.9);
+                crate::nn::CrossReplicaBatchNorm::new(true, true, average(), average()).data_format("NCW")
+            },
+            &[4, 3, 2],
+        ),
         layer(|| Dropout::new(0.5), &[4, 8]),
         layer(Flatten::new, &[2, 3, 4]),
         layer(|| Reshape::new([-1, 2]), &[2, 3, 4]),
@@ -296,8 +310,10 @@ fn names_begin_with_the_scope_and_variables_are_made_once() {
         assert_eq!(ids(), first, "{}", subject.module().kind());
         let inside = subject.module().scope().path() + "/";
         // These hold modules that were made before them.
-        let passed_in = ["sequential/", "deferred/", "batch_apply/"].contains(&inside.as_str())
-            || ["deep_rnn", "_residual/", "_dropout/"].iter().any(|part| inside.contains(part));
+        let passed_in =
+            ["sequential/", "deferred/", "batch_apply/", "base_batch_norm/", "cross_replica_batch_norm/"]
+                .contains(&inside.as_str())
+                || ["deep_rnn", "_residual/", "_dropout/"].iter().any(|part| inside.contains(part));
         for (_, variable) in subject.module().named_variables().unwrap() {
             assert!(passed_in || variable.name().starts_with(&inside), "{} in {inside}", variable.name());
         }
@@ -381,6 +397,26 @@ fn doubles_stay_doubles() {
         if subject.module().named_variables().unwrap().iter().any(|(_, variable)| variable.trainable()) {
             assert!(layer.forward_t(&x(shape), true).is_err(), "{kind} mixes dtypes");
         }
+    }
+}
+
+#[test]
+fn every_layer_runs_in_half_precision() {
+    for make in every_module() {
+        let subject = make();
+        let Some((layer, shape)) = subject.layer() else { continue };
+        let kind = subject.module().kind();
+        let modes = crate::mixed_precision::Modes::new([DType::F16]);
+        let call = || seeded(3, || modes.run(x(shape), |x| layer.forward_t(&x, true)));
+        let numbers = |y: Result<Tensor>| y.unwrap().to_vec::<f32>().unwrap();
+        numbers(crate::mixed_precision::scope(DType::F16, call)); // draws for the variables too
+        let full = numbers(call());
+        let half = numbers(crate::mixed_precision::scope(DType::F16, call));
+        let largest = full.iter().fold(0.0f32, |largest, y| largest.max(y.abs()));
+        let error = full.iter().zip(&half).fold(0.0f32, |worst, (a, b)| worst.max((a - b).abs()));
+        assert!(error <= 1e-2 * largest, "{kind}: {error} beside {largest}");
+        let named = subject.module().named_variables().unwrap();
+        assert!(named.iter().all(|(_, variable)| variable.dtype() != DType::F16), "{kind}");
     }
 }
 

@@ -1,11 +1,13 @@
 //! Layers with one input and one output, from the arguments of their constructors.
 
+use couplet::metrics::ExponentialMovingAverage;
 use couplet::nets::MLP;
 use couplet::nn::pad::LayerPadding;
 use couplet::nn::{
-    BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
-    ConvND, ConvNDTranspose, DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm,
-    Linear, NormAxes, ParallelLinears, Reshape, Sequential, Sizes,
+    BaseBatchNorm, BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D,
+    Conv3DTranspose, ConvND, ConvNDTranspose, CrossReplicaBatchNorm, DepthwiseConv2D, Dropout, Embed,
+    Flatten, GroupNorm, InstanceNorm, LayerNorm, Linear, NormAxes, ParallelLinears, Reshape, Sequential,
+    Sizes,
 };
 use couplet::{Deferred, Forward, Module, Padding, Tensor};
 use serde::{Deserialize, Deserializer};
@@ -61,6 +63,15 @@ fn boxed(layer: impl Layer + 'static) -> Outcome<Box<dyn Layer>> {
     Ok(Box::new(layer))
 }
 
+/// The constructor's arguments of a module that is itself an argument.
+pub fn inner(args: &mut Args, name: &str, module: &str) -> Outcome<Args> {
+    let mut inner = Args::new(&args.need::<Map<String, Value>>(name)?);
+    inner.expect("module", module.to_owned())?;
+    let ctor = Args::new(&inner.or("ctor", Map::new())?);
+    inner.finish()?;
+    Ok(ctor)
+}
+
 /// The module under the name that is given, if there is one.
 pub fn named<M: Module>(module: M, args: &mut Args) -> Outcome<M> {
     Ok(match args.get::<String>("name")? {
@@ -81,13 +92,40 @@ macro_rules! set {
 }
 pub(super) use set;
 
+/// The data format too, which is text.
+macro_rules! set_norm {
+    ($module:expr, $args:ident $(, $argument:ident: $kind:ty)*) => {{
+        let module = match $args.get::<String>("data_format")? {
+            Some(format) => $module.data_format(&format),
+            None => $module,
+        };
+        Ok(set!(module, $args, eps: f64, scale_init: Init, offset_init: Init $(, $argument: $kind)*))
+    }};
+}
+
 pub fn batch_norm(args: &mut Args) -> Outcome<BatchNorm> {
     let norm = BatchNorm::new(args.need("create_scale")?, args.need("create_offset")?);
-    let norm = match args.get::<String>("data_format")? {
-        Some(format) => norm.data_format(&format),
-        None => norm,
-    };
-    Ok(set!(norm, args, decay_rate: f64, eps: f64, scale_init: Init, offset_init: Init))
+    set_norm!(norm, args, decay_rate: f64)
+}
+
+/// A moving average, as an argument of another module.
+fn average(args: &mut Args, name: &str) -> Outcome<ExponentialMovingAverage> {
+    let mut ctor = inner(args, name, "ExponentialMovingAverage")?;
+    let average = named(ExponentialMovingAverage::new(ctor.need("decay")?), &mut ctor)?;
+    ctor.finish()?;
+    Ok(average)
+}
+
+pub fn base_batch_norm(args: &mut Args) -> Outcome<BaseBatchNorm> {
+    let (scale, offset) = (args.need("create_scale")?, args.need("create_offset")?);
+    let (mean, variance) = (average(args, "moving_mean")?, average(args, "moving_variance")?);
+    set_norm!(BaseBatchNorm::new(scale, offset, mean, variance), args)
+}
+
+pub fn cross_replica_batch_norm(args: &mut Args) -> Outcome<CrossReplicaBatchNorm> {
+    let (scale, offset) = (args.need("create_scale")?, args.need("create_offset")?);
+    let (mean, variance) = (average(args, "moving_mean")?, average(args, "moving_variance")?);
+    set_norm!(CrossReplicaBatchNorm::new(scale, offset, mean, variance), args)
 }
 
 pub fn bias(args: &mut Args) -> Outcome<Bias> {
@@ -195,17 +233,6 @@ impl From<AxisArgument> for NormAxes {
             AxisArgument::Slice { slice: (start, Some(end)) } => NormAxes::between(start, end),
         }
     }
-}
-
-/// The data format too, which is text.
-macro_rules! set_norm {
-    ($module:expr, $args:ident $(, $argument:ident: $kind:ty)*) => {{
-        let module = match $args.get::<String>("data_format")? {
-            Some(format) => $module.data_format(&format),
-            None => $module,
-        };
-        Ok(set!(module, $args, eps: f64, scale_init: Init, offset_init: Init $(, $argument: $kind)*))
-    }};
 }
 
 pub fn layer_norm(args: &mut Args) -> Outcome<LayerNorm> {

@@ -2,22 +2,33 @@
 
 use couplet::metrics::{ExponentialMovingAverage, Mean, Metric, Sum};
 use couplet::nets::MLP;
-use couplet::nn::{BatchNorm, BatchNormCall, Bias, GroupNorm, InstanceNorm, LayerNorm, Reshape};
-use couplet::{Forward, Module, Once, Result, Scope, Tensor};
-use serde_json::{Map, Value};
+use couplet::nn::{
+    BaseBatchNorm, BatchNorm, BatchNormCall, Bias, CrossReplicaBatchNorm, GroupNorm, InstanceNorm, LayerNorm,
+    Reshape,
+};
+use couplet::{Forward, Module, Once, Result, Scope, Tensor, custom_variable_getter};
+use serde_json::Map;
 
-use super::layers::{self, Layer};
+use super::layers::{self, Layer, LayerArgument, inner};
 use super::{Build, Inputs, Subject, one};
 use crate::args::Args;
 use crate::{Outcome, Outputs, problem};
 
 /// What is not a plain layer.
 pub const SUBJECTS: &[(&str, Build)] = &[
-    ("BatchNorm", |args| Ok(Box::new(Norm(layers::batch_norm(args)?)))),
+    ("BaseBatchNorm", |args| Ok(Box::new(Norm(layers::base_batch_norm(args)?, BaseBatchNorm::forward_with)))),
+    ("BatchNorm", |args| Ok(Box::new(Norm(layers::batch_norm(args)?, BatchNorm::forward_with)))),
     ("Bias", |args| Ok(Box::new(Shift(layers::bias(args)?)))),
+    ("CrossReplicaBatchNorm", |args| {
+        Ok(Box::new(Norm(layers::cross_replica_batch_norm(args)?, CrossReplicaBatchNorm::forward_with)))
+    }),
     ("ExponentialMovingAverage", |args| {
         let average = ExponentialMovingAverage::new(args.need("decay")?);
         Ok(Box::new(Statistic(layers::named(average, args)?)))
+    }),
+    ("custom_variable_getter", |args| {
+        let module = args.need::<LayerArgument>("module")?.0;
+        Ok(Box::new(Scaled { scope: Scope::new("scaled"), module, factor: args.need("factor")? }))
     }),
     ("GroupNorm", |args| Ok(Box::new(Conditional(layers::group_norm(args)?, GroupNorm::forward_with)))),
     ("InstanceNorm", |args| {
@@ -31,15 +42,6 @@ pub const SUBJECTS: &[(&str, Build)] = &[
         Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
     }),
 ];
-
-/// The constructor's arguments of a module that is itself an argument.
-fn inner(args: &mut Args, name: &str, module: &str) -> Outcome<Args> {
-    let mut inner = Args::new(&args.need::<Map<String, Value>>(name)?);
-    inner.expect("module", module.to_owned())?;
-    let ctor = Args::new(&inner.or("ctor", Map::new())?);
-    inner.finish()?;
-    Ok(ctor)
-}
 
 /// A layer with one input and one output.
 pub struct Plain(pub Box<dyn Layer>);
@@ -58,9 +60,31 @@ impl Subject for Plain {
     }
 }
 
-struct Norm(BatchNorm);
+/// A layer that sees its variables times a factor.
+#[derive(Module)]
+struct Scaled {
+    scope: Scope,
+    module: Box<dyn Forward>,
+    factor: f64,
+}
 
-impl Subject for Norm {
+impl Subject for Scaled {
+    fn module(&self) -> &dyn Module {
+        self
+    }
+
+    fn call(&self, x: &mut Inputs, _: &mut Args) -> Outcome<Outputs> {
+        let (x, factor) = (x.next()?, self.factor);
+        one(custom_variable_getter(move |v| v * factor).run(|| self.module.forward(&x)))
+    }
+}
+
+/// A call with all that a batch normalisation may be told.
+type NormCall<M> = fn(&M, &Tensor, BatchNormCall<'_>) -> Result<Tensor>;
+
+struct Norm<M>(M, NormCall<M>);
+
+impl<M: Module + Forward> Subject for Norm<M> {
     fn module(&self) -> &dyn Module {
         &self.0
     }
@@ -74,7 +98,7 @@ impl Subject for Norm {
             scale: scale.as_ref(),
             offset: offset.as_ref(),
         };
-        one(self.0.forward_with(&x, call))
+        one((self.1)(&self.0, &x, call))
     }
 }
 
