@@ -12,6 +12,7 @@ mod mnist;
 mod overhead;
 mod products;
 mod training;
+mod transformer;
 
 use std::process::Command;
 
@@ -32,6 +33,7 @@ const WORKLOADS: &[(&str, Run)] = &[
     ("W9", elementwise::run),
     ("W10", convolution::run),
     ("W11", embedding::run),
+    ("W12", transformer::train),
 ];
 
 fn main() {

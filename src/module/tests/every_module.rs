@@ -125,6 +125,7 @@ fn every_module() -> Vec<Make> {
         layer(|| InstanceNorm::new(true, true).data_format("NCHW"), &[2, 3, 4, 5]),
         layer(|| GroupNorm::new(2), &[2, 3, 4]),
         layer(RMSNorm::new, &[2, 3, 4]),
+        layer(|| TransformerBlock::new(2, 4).causal(true).dropout_rate(0.2), &[2, 3, 8]),
         layer(|| LearnedPositions::new(6), &[2, 4, 5]),
         layer(
             || MultiHeadAttention::new(2, 4).causal(true).rotary(Default::default()).model_size(5),

@@ -205,7 +205,7 @@ impl Listed for GRUStep {
             let shapes = [vec![batch, m], vec![batch, n], vec![m, 3 * n], vec![n, 3 * n], vec![3 * n]];
             Sample::new(GRUStep, shapes.map(|shape| SampleInput::float(&shape)))
         };
-        vec![sample(2, 3, 2), sample(1, 1, 3)]
+        vec![sample(2, 3, 2), sample(1, 1, 3), sample(1, 1, 1), sample(0, 2, 2)]
     }
 }
 

@@ -147,7 +147,12 @@ impl Listed for LSTMCell {
         let sample = |gates: &[usize], cell: &[usize]| {
             Sample::new(LSTMCell, [SampleInput::float(gates), SampleInput::float(cell)])
         };
-        vec![sample(&[2, 12], &[2, 3]), sample(&[2, 2, 4], &[2, 2, 1])]
+        vec![
+            sample(&[2, 12], &[2, 3]),
+            sample(&[2, 2, 4], &[2, 2, 1]),
+            sample(&[1, 4], &[1, 1]),
+            sample(&[0, 8], &[0, 2]),
+        ]
     }
 }
 

@@ -232,7 +232,7 @@ impl Listed for LSTMSequence {
             ];
             Sample::new(LSTMSequence, shapes.map(|shape| SampleInput::float(&shape)))
         };
-        vec![sample(3, 2, 2, 2), sample(1, 1, 1, 3), sample(2, 3, 1, 2)]
+        vec![sample(3, 2, 2, 2), sample(1, 1, 1, 3), sample(1, 1, 1, 1), sample(2, 0, 2, 2)]
     }
 }
 

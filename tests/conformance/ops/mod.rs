@@ -20,15 +20,8 @@ use crate::{Outcome, Outputs, gradients, mended};
 pub type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
 
 /// All operations that are built.
-const OPS: &[&[(&str, Op)]] = &[
-    convolution::OPS,
-    elementwise::OPS,
-    functions::OPS,
-    linear::OPS,
-    neural::OPS,
-    reductions::OPS,
-    shape::OPS,
-];
+const OPS: &[&[(&str, Op)]] =
+    &[convolution::OPS, elementwise::OPS, linear::OPS, neural::OPS, reductions::OPS, shape::OPS];
 
 /// Step functions: the reference gives no gradient, we give zeros.
 const STEPS: &[&str] = &["floor", "ceil", "round"];
