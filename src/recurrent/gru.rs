@@ -13,8 +13,8 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 use crate::{Module, scoped};
 
-use super::core::{RNNCore, check_dtype, check_part};
 use super::nest::Nest;
+use super::rnn_core::{RNNCore, check_dtype, check_part};
 use super::weights::{check_inputs, value};
 
 const OP: &str = "gru";

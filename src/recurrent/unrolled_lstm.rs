@@ -13,9 +13,9 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 use crate::{Module, scoped};
 
-use super::core::{UnrolledRNN, check_dtype, check_part};
 use super::lstm_state::LSTMState;
 use super::nest::Nest;
+use super::rnn_core::{UnrolledRNN, check_dtype, check_part};
 use super::weights::{bias_init, check_inputs, value};
 
 const OP: &str = "unrolled_lstm";

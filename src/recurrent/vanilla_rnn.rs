@@ -12,8 +12,8 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 use crate::{Module, init, scoped};
 
-use super::core::{RNNCore, check_dtype};
 use super::nest::Nest;
+use super::rnn_core::{RNNCore, check_dtype};
 
 /// The plain recurrent layer `y = activation(x w_i + h w_h + b)`, where `h` is the last `y` (Elman 1990).
 ///
