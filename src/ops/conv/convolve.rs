@@ -120,7 +120,7 @@ impl Tensor {
     /// | `b` | `[out]` |
     /// | `y` | `[batch, spatial'.., out]` |
     ///
-    /// A kernel larger than a [`Padding::Valid`] input gives an empty output.
+    /// A kernel larger than a [`Padding::Valid`](crate::ops::Padding::Valid) input gives an empty output.
     ///
     /// # Errors
     /// Shapes, channels or dtypes that do not fit; a stride, rate or kernel of 0; stride and rate both above 1.
