@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Strides, Tensor, resolve_axis};
+use crate::tensor::{Shape, Strides, Tensor, checked_size, resolve_axis};
 
 use super::apply_many;
 use super::gradient::Gradient;
@@ -68,6 +69,8 @@ impl Tensor {
         if self.shape()[axis] == 0 {
             return Ok(Vec::new());
         }
+        // An axis of a tensor without elements may be as long as one likes, but the list of parts must fit in memory.
+        checked_size("unstack", &Shape::from([self.shape()[axis]]), DType::I64)?;
         apply_many(Unstack { axis, from: self.shape().clone() }, [self])
     }
 }
@@ -75,7 +78,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DType, GradientTape};
+    use crate::GradientTape;
 
     #[test]
     fn parts_are_views_in_order() -> Result<()> {

@@ -6,9 +6,9 @@ use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::{Module, Visit, scoped};
 
-use super::core::RNNCore;
 use super::nest::{Nest, join};
 use super::residual::Residual;
+use super::rnn_core::RNNCore;
 use super::unroll::all_steps;
 
 const OP: &str = "deep_rnn";

@@ -14,8 +14,8 @@ use crate::variable::Variable;
 use crate::variable::getter::seen_dtype;
 use crate::{Module, scoped};
 
-use super::core::{RNNCore, check_dtype, check_part};
 use super::nest::Nest;
+use super::rnn_core::{RNNCore, check_dtype, check_part};
 use super::weights::{check_inputs, value};
 
 const OP: &str = "gru";

@@ -14,9 +14,9 @@ use crate::variable::Variable;
 use crate::variable::getter::seen_dtype;
 use crate::{Module, scoped};
 
-use super::core::{RNNCore, check_dtype, check_part};
 use super::lstm_state::LSTMState;
 use super::nest::Nest;
+use super::rnn_core::{RNNCore, check_dtype, check_part};
 use super::weights::{bias_init, check_inputs, value};
 
 const OP: &str = "lstm";

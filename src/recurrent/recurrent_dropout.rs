@@ -8,10 +8,10 @@ use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::{Module, scoped};
 
-use super::core::RNNCore;
 use super::lstm::LSTM;
 use super::lstm_state::LSTMState;
 use super::nest::Nest;
+use super::rnn_core::RNNCore;
 
 const OP: &str = "lstm_with_recurrent_dropout";
 

@@ -5,8 +5,8 @@ use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::{Module, scoped};
 
-use super::core::RNNCore;
 use super::nest::Nest;
+use super::rnn_core::RNNCore;
 
 /// A core with its input added to its output, `y = core(x) + x`, leaf by leaf if they are nested (He et al. 2016). The state
 /// is that of the core.

@@ -6,8 +6,8 @@ use crate::scope::Scope;
 use crate::variable::Variable;
 use crate::{Module, scoped};
 
-use super::core::{RNNCore, UnrolledRNN};
 use super::nest::Nest;
+use super::rnn_core::{RNNCore, UnrolledRNN};
 
 /// An initial state that is trained: each part is a variable, repeated for each row of the batch.
 ///

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-use super::core::RNNCore;
 use super::lengths::Lengths;
 use super::nest::{Nest, join};
+use super::rnn_core::RNNCore;
 
 /// Runs a core over a sequence, one step after the other: the outputs, and the state after the last step.
 ///

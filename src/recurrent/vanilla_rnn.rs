@@ -13,8 +13,8 @@ use crate::variable::Variable;
 use crate::variable::getter::seen_dtype;
 use crate::{Module, init, scoped};
 
-use super::core::{RNNCore, check_dtype};
 use super::nest::Nest;
+use super::rnn_core::{RNNCore, check_dtype};
 
 /// The plain recurrent layer `y = activation(x w_i + h w_h + b)`, where `h` is the last `y` (Elman 1990).
 ///

@@ -35,8 +35,12 @@ fn sizes(
     w_h: &Tensor,
     b: &Tensor,
 ) -> Result<(Sequence, usize)> {
-    let &[steps, batch, m] = x.shape().dims() else {
-        return Err(Error::shape(NAME, "x", x.shape(), "rank 3: [steps, batch, input_size]"));
+    let (steps, batch, m) = match x.shape().dims() {
+        &[steps, batch, m] if steps > 0 => (steps, batch, m),
+        _ => {
+            let expected = "rank 3 and at least one step: [steps, batch, input_size]";
+            return Err(Error::shape(NAME, "x", x.shape(), expected));
+        }
     };
     let hidden = w_h.shape().first().copied().unwrap_or(0);
     expect_shape(NAME, "w_h", w_h, &[hidden, 4 * hidden])?;

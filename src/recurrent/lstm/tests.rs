@@ -147,3 +147,21 @@ fn halves_are_computed_in_single_precision_and_rounded_once() -> Result<()> {
     assert!(list(&ys)?.iter().zip(list(&steps)?).all(|(a, b)| (a - b).abs() < 1e-2));
     Ok(())
 }
+
+#[test]
+fn an_empty_batch_gives_empty_outputs_and_the_same_variables() -> Result<()> {
+    let core = LSTM::new(2);
+    let xs = Tensor::zeros([3, 0, 4], DType::F32)?;
+    let tape = GradientTape::new();
+    let (ys, last) = dynamic_unroll(&core, &xs, &core.initial_state(0)?, None)?;
+    assert_eq!((ys.shape(), last.get("cell")?.leaf()?.shape()), (&[3, 0, 2].into(), &[0, 2].into()));
+    let variables = core.trainable_variables()?;
+    assert_eq!(variables[1].shape(), &[4, 8]);
+    let gradients = tape.gradient(&ys.sum()?, &variables)?;
+    for gradient in gradients {
+        let zeros = gradient.expect("all are used").to_dense()?.to_vec::<f32>()?;
+        assert!(zeros.iter().all(|&x| x == 0.0));
+    }
+    assert_eq!(static_unroll(&core, &xs, &core.initial_state(0)?, None)?.0.shape(), &[3, 0, 2]);
+    Ok(())
+}
