@@ -1,5 +1,6 @@
 //! Networks made of layers.
 
+pub mod dnc;
 mod mlp;
 mod transformer;
 

@@ -1,22 +1,25 @@
 //! Whole training runs.
 
-use couplet::nn::{BatchNorm, Conv2D, Linear};
+use couplet::nn::{BatchApply, BatchNorm, Conv2D, Linear};
 use couplet::optim::global_norm;
-use couplet::{Forward, GradientTape, Module, Padding, Result, Scope, Tensor, losses, scoped};
+use couplet::recurrent::{LSTM, RNNCore, dynamic_unroll};
+use couplet::{DType, Forward, GradientTape, Module, Padding, Result, Scope, Tensor, losses, scoped};
 use serde_json::{Map, Value, json};
 
 use crate::args::Args;
+use crate::case::dtype;
 use crate::check::{Check, Tolerance, tolerance};
 use crate::modules::{self, donor, layers};
 use crate::optimizers::{self, Numbers};
 use crate::{Outcome, problem};
 
-/// A model, from the arguments that it takes out of the configuration of a case.
-type Model = fn(&mut Args) -> Outcome<Box<dyn layers::Layer>>;
+/// A model, from the arguments that it takes out of the configuration of a case, and the dtype of its inputs.
+type Model = fn(&mut Args, DType) -> Outcome<Box<dyn layers::Layer>>;
 
-const MODELS: &[(&str, Model)] = &[("MLP", mlp), ("TinyConvNet", tiny_conv_net)];
+const MODELS: &[(&str, Model)] =
+    &[("MLP", mlp), ("TinyConvNet", tiny_conv_net), ("TinyRegressor", tiny_regressor)];
 
-fn mlp(config: &mut Args) -> Outcome<Box<dyn layers::Layer>> {
+fn mlp(config: &mut Args, _: DType) -> Outcome<Box<dyn layers::Layer>> {
     config.need::<usize>("inputs")?;
     let mut ctor = Map::new();
     ctor.insert("output_sizes".into(), config.need("sizes")?);
@@ -35,7 +38,7 @@ struct TinyConvNet {
     linear: Linear,
 }
 
-fn tiny_conv_net(config: &mut Args) -> Outcome<Box<dyn layers::Layer>> {
+fn tiny_conv_net(config: &mut Args, _: DType) -> Outcome<Box<dyn layers::Layer>> {
     config.need::<Vec<usize>>("image")?;
     let [first, second] = config.need::<[usize; 2]>("channels")?;
     let (classes, decay) = (config.need("classes")?, config.need("decay")?);
@@ -60,6 +63,35 @@ impl Forward for TinyConvNet {
         let y = self.bn_0.forward_t(&self.conv_0.forward(x)?, is_training)?.relu()?;
         let y = self.bn_1.forward_t(&self.conv_1.forward(&y)?, is_training)?.relu()?;
         self.linear.forward(&y.mean_axes([1, 2], false)?)
+    }
+}
+
+/// An LSTM over time, and a linear layer at every step.
+#[derive(Module)]
+struct TinyRegressor {
+    scope: Scope,
+    lstm: LSTM,
+    readout: BatchApply,
+}
+
+fn tiny_regressor(config: &mut Args, dtype: DType) -> Outcome<Box<dyn layers::Layer>> {
+    config.need::<usize>("steps")?;
+    config.need::<usize>("inputs")?;
+    let (hidden, outputs) = (config.need("hidden")?, config.need("outputs")?);
+    let scope = Scope::of::<TinyRegressor>();
+    let inside = scope.enter();
+    let lstm = LSTM::new(hidden).dtype(dtype);
+    let readout = BatchApply::new(Linear::new(outputs));
+    drop(inside);
+    Ok(Box::new(TinyRegressor { scope, lstm, readout }))
+}
+
+#[scoped]
+impl Forward for TinyRegressor {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let start = self.lstm.initial_state(x.dim(1)?)?;
+        let (ys, _) = dynamic_unroll(&self.lstm, x, &start, None)?;
+        self.readout.forward(&ys)
     }
 }
 
@@ -101,7 +133,7 @@ fn train(
     let (name, options) = (config.need::<String>("optimizer")?, config.need::<Map<String, Value>>("opt")?);
     let optimizer = optimizers::build(&name, &options, &[], numbers)?;
     let optimizer = optimizer.ok_or_else(|| problem(format!("there is no {name}")))?;
-    let model = model(&mut config)?;
+    let model = model(&mut config, dtype(&case.dtype)?)?;
     config.finish()?;
 
     let compare = |key: &str, got: &Tensor| {

@@ -167,6 +167,7 @@ fn every_module() -> Vec<Make> {
         core(|| LSTM::new(3), &[2, 4]),
         core(|| LSTM::new(3).projection_size(2), &[2, 4]),
         core(|| GRU::new(3), &[2, 4]),
+        core(|| crate::nets::dnc::FeedForward::new(3), &[2, 4]),
         core(|| Conv1DLSTM::new([4, 2], 3, 2), &[2, 4, 2]),
         core(|| Conv2DLSTM::new([4, 3, 2], 3, 2), &[2, 4, 3, 2]),
         core(|| Conv3DLSTM::new([4, 3, 2, 2], 3, 2), &[2, 4, 3, 2, 2]),
@@ -202,7 +203,7 @@ fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
 #[test]
 fn the_list_is_complete() {
     let mut declared = BTreeSet::new();
-    for folder in ["nn", "nets", "metrics", "recurrent"] {
+    for folder in ["nn", "nets", "nets/dnc", "metrics", "recurrent"] {
         let Ok(files) = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder))
         else {
             continue;

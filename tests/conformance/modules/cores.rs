@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use couplet::nets::dnc::{self, FeedForward};
 use couplet::recurrent::{
     Conv1DLSTM, Conv2DLSTM, Conv3DLSTM, ConvNDLSTM, DeepRNN, GRU, LSTM, Nest, RNNCore, TrainableState,
     UnrolledLSTM, UnrolledRNN, VanillaRNN, deep_rnn_with_residual_connections,
@@ -32,6 +33,15 @@ const CORES: &[(&str, Build)] = &[
     }),
     ("LSTM", |args| boxed(lstm(args)?)),
     ("VanillaRNN", |args| boxed(vanilla_rnn(args)?)),
+    ("dnc.FeedForward", |args| {
+        let core = typed(FeedForward::new(args.need("hidden_size")?), FeedForward::dtype, args)?;
+        let core = match args.get::<Function>("activation")? {
+            Some(activation) => core.activation(activation.0),
+            None => core,
+        };
+        boxed(named(core, args)?)
+    }),
+    ("dnc.deep_core", |args| boxed(deep_core(args)?)),
     ("deep_rnn_with_residual_connections", |args| {
         boxed(deep_rnn(deep_rnn_with_residual_connections(), args)?)
     }),
@@ -95,6 +105,15 @@ fn conv_lstm<const N: usize>(
         None => core,
     };
     Ok(set!(core, args, w_i_init: Init, w_h_init: Init, b_init: Init, forget_bias: f64))
+}
+
+fn deep_core(args: &mut Args) -> Outcome<DeepRNN> {
+    let control = dnc::get_controller_ctor(&args.need::<String>("control_name")?)?;
+    let mut config = Args::new(&args.need("control_config")?);
+    let hidden_size = config.need("hidden_size")?;
+    config.finish()?;
+    let (num_layers, skip_connections) = (args.or("num_layers", 1)?, args.or("skip_connections", true)?);
+    named(dnc::deep_core(num_layers, skip_connections, || control(hidden_size)), args)
 }
 
 fn deep_rnn(core: DeepRNN, args: &mut Args) -> Outcome<DeepRNN> {

@@ -2,6 +2,7 @@
 
 use couplet::metrics::{ExponentialMovingAverage, Mean, Metric, Sum};
 use couplet::nets::MLP;
+use couplet::nets::dnc::apply_linear;
 use couplet::nn::{
     BaseBatchNorm, BatchNorm, BatchNormCall, Bias, CrossReplicaBatchNorm, GroupNorm, InstanceNorm, LayerNorm,
     Reshape,
@@ -12,6 +13,7 @@ use serde_json::Map;
 use super::layers::{self, Layer, LayerArgument, inner};
 use super::{Build, Inputs, Subject, one};
 use crate::args::Args;
+use crate::values::Function;
 use crate::{Outcome, Outputs, problem};
 
 /// What is not a plain layer.
@@ -29,6 +31,11 @@ pub const SUBJECTS: &[(&str, Build)] = &[
     ("custom_variable_getter", |args| {
         let module = args.need::<LayerArgument>("module")?.0;
         Ok(Box::new(Scaled { scope: Scope::new("scaled"), module, factor: args.need("factor")? }))
+    }),
+    ("dnc.apply_linear", |args| {
+        let linears = args.need::<Vec<LayerArgument>>("linears")?.into_iter().map(|layer| layer.0).collect();
+        let activation = args.need::<Function>("activation")?.0;
+        Ok(Box::new(Summed { scope: Scope::new("summed"), linears, activation }))
     }),
     ("GroupNorm", |args| Ok(Box::new(Conditional(layers::group_norm(args)?, GroupNorm::forward_with)))),
     ("InstanceNorm", |args| {
@@ -76,6 +83,27 @@ impl Subject for Scaled {
     fn call(&self, x: &mut Inputs, _: &mut Args) -> Outcome<Outputs> {
         let (x, factor) = (x.next()?, self.factor);
         one(custom_variable_getter(move |v| v * factor).run(|| self.module.forward(&x)))
+    }
+}
+
+/// Layers whose outputs are added up.
+#[derive(Module)]
+struct Summed {
+    scope: Scope,
+    linears: Vec<Box<dyn Forward>>,
+    activation: fn(&Tensor) -> Result<Tensor>,
+}
+
+impl Subject for Summed {
+    fn module(&self) -> &dyn Module {
+        self
+    }
+
+    fn call(&self, x: &mut Inputs, _: &mut Args) -> Outcome<Outputs> {
+        let inputs = self.linears.iter().map(|_| x.next()).collect::<Outcome<Vec<_>>>()?;
+        let pairs: Vec<(&dyn Forward, &Tensor)> =
+            self.linears.iter().map(|layer| layer as &dyn Forward).zip(&inputs).collect();
+        one(apply_linear(&pairs, self.activation))
     }
 }
 
