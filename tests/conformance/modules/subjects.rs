@@ -7,6 +7,7 @@ use couplet::{Forward, Module, Once, Result, Scope, Tensor};
 use serde_json::{Map, Value};
 
 use super::layers::{self, Layer};
+use super::networks;
 use super::{Build, Inputs, Subject, one};
 use crate::args::Args;
 use crate::{Outcome, Outputs, problem};
@@ -15,6 +16,7 @@ use crate::{Outcome, Outputs, problem};
 pub const SUBJECTS: &[(&str, Build)] = &[
     ("BatchNorm", |args| Ok(Box::new(Norm(layers::batch_norm(args)?)))),
     ("Bias", |args| Ok(Box::new(Shift(layers::bias(args)?)))),
+    ("Cifar10ConvNet", networks::cifar10),
     ("ExponentialMovingAverage", |args| {
         let average = ExponentialMovingAverage::new(args.need("decay")?);
         Ok(Box::new(Statistic(layers::named(average, args)?)))
@@ -30,6 +32,8 @@ pub const SUBJECTS: &[(&str, Build)] = &[
     ("Reshape.reversed", |args| {
         Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
     }),
+    ("VectorQuantizer", networks::vector_quantizer),
+    ("VectorQuantizerEMA", networks::vector_quantizer_ema),
 ];
 
 /// The constructor's arguments of a module that is itself an argument.
