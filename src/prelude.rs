@@ -3,7 +3,9 @@
 pub use crate::autodiff::{GradientTape, no_grad, value_and_grad};
 pub use crate::metrics::{ExponentialMovingAverage, Metric};
 pub use crate::module::{Forward, List, Once};
-pub use crate::nets::{MLP, TransformerBlock};
+pub use crate::nets::{
+    Cifar10ConvNet, MLP, ResNet, ResNet50, TransformerBlock, VectorQuantizer, VectorQuantizerEMA,
+};
 pub use crate::nn::{
     BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
     DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm, LearnedPositions, Linear,

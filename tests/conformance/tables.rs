@@ -3,7 +3,7 @@
 use couplet::mixed_precision::{self, Modes};
 use couplet::nn::pad::{LayerPadding, PadFn};
 use couplet::nn::{Dropout, pad};
-use couplet::{DType, Forward, GradientTape, Source, Tensor, format_variables};
+use couplet::{DType, Forward, GradientTape, Source, Tensor, build_with, format_variables};
 use serde_json::Map;
 
 use crate::args::{Args, OneOrMany};
@@ -20,6 +20,7 @@ const TABLES: &[(&str, Row)] = &[
     ("Dropout", dropout),
     ("format_variables", printed),
     ("mixed_precision", mixed_precision),
+    ("nets", full_size),
     ("pad", padding),
 ];
 
@@ -127,6 +128,41 @@ fn printed(check: &Check<'_>, args: &mut Args) -> Outcome {
     call.finish()?;
     let text = format_variables(&subject.module().variables()?);
     check.equal(&format!("the table of {module}"), text, args.need::<String>("text")?);
+    Ok(())
+}
+
+/// Path, name, shape, whether it is trained, and its value where that is one number.
+type FullSizeVariable = (String, String, Vec<usize>, bool, Option<f64>);
+
+/// The variables of a network that is too large for its values to be stored.
+fn full_size(check: &Check<'_>, args: &mut Args) -> Outcome {
+    let module = args.need::<String>("module")?;
+    let subject = modules::build(&module, &args.need::<Map<_, _>>("ctor")?)?;
+    let Some(subject) = subject else {
+        check.missing(format!("nets/{module}"));
+        args.need::<Vec<FullSizeVariable>>("variables")?;
+        return Ok(());
+    };
+    let x = Tensor::ones(args.need::<Vec<usize>>("input")?, DType::F32)?;
+    build_with(&[(&x).into()], |x| {
+        let mut call = Args::new(&Map::from_iter([("is_training".to_owned(), true.into())]));
+        Ok(subject.call(&mut Inputs::one(x[0].clone()), &mut call))
+    })??;
+    let found = modules::variables(subject.module())?;
+    let trained = found.iter().filter(|(_, v)| v.trainable());
+    let parameters: usize = trained.map(|(_, v)| v.shape().iter().product::<usize>()).sum();
+    check.equal(&format!("{module}: the number of parameters"), parameters, args.need("parameters")?);
+    let want = args.need::<Vec<FullSizeVariable>>("variables")?;
+    check.equal(&format!("{module}: the number of variables"), found.len(), want.len());
+    for ((path, got), want) in found.iter().zip(want) {
+        let got_name = format!("{}:0", got.name());
+        let told = (path.clone(), got_name, got.shape().to_vec(), got.trainable());
+        check.equal(&format!("{module}: a variable"), told, (want.0, want.1, want.2, want.3));
+        if let Some(value) = want.4 {
+            let same = floats(&got.value()).iter().all(|&got| got == value);
+            check.that(same, || format!("{module}: {path} does not start at {value}"));
+        }
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::module::Node;
 use crate::module::fill::{Plan, tree};
+use crate::nets::{BlockGroup, BottleNeckBlockV1, BottleNeckBlockV2};
 use crate::prelude::*;
 use crate::{Waiting, recurrent, summary, with_threads};
 
@@ -141,6 +142,20 @@ fn every_module() -> Vec<Make> {
         layer(RMSNorm::new, &[2, 3, 4]),
         layer(|| TransformerBlock::new(2, 4).causal(true).dropout_rate(0.2), &[2, 3, 8]),
         layer(|| LearnedPositions::new(6), &[2, 4, 5]),
+        layer(|| BottleNeckBlockV1::new(8, 2, true), &[2, 4, 3, 4]),
+        layer(|| BottleNeckBlockV2::new(8, 1, false), &[2, 4, 3, 8]),
+        layer(|| BlockGroup::new(8, 2, 2).resnet_v2(true), &[2, 4, 3, 4]),
+        // `ResNet50` is one of these, and too large to be run here.
+        layer(|| ResNet::new([1, 2, 1, 1], 3).channels_per_group_list([4, 4, 8, 8]), &[2, 6, 5, 2]),
+        layer(|| Cifar10ConvNet::new().output_channels([4, 3]).strides([2, 1]), &[2, 6, 5, 2]),
+        subject(
+            || VectorQuantizer::new(4, 3, 0.25),
+            |quantizer| Ok(quantizer.forward_t(&x(&[2, 4]), true)?.loss),
+        ),
+        subject(
+            || VectorQuantizerEMA::new(4, 3, 0.25, 0.9),
+            |quantizer| Ok(quantizer.forward_t(&x(&[2, 5, 4]), true)?.quantize),
+        ),
         layer(
             || MultiHeadAttention::new(2, 4).causal(true).rotary(Default::default()).model_size(5),
             &[2, 4, 5],
@@ -216,7 +231,9 @@ fn the_list_is_complete() {
             let source = std::fs::read_to_string(path).unwrap();
             for (_, after) in source.match_indices("#[derive(Module)]").map(|(at, _)| source.split_at(at)) {
                 // Attributes, then the declaration; a private one is a helper of its file.
-                let declaration = after.lines().find(|line| line.contains("struct ")).unwrap();
+                let is_declaration =
+                    |line: &&str| ["struct ", "enum "].iter().any(|word| line.contains(word));
+                let declaration = after.lines().find(is_declaration).unwrap();
                 let Some(name) = declaration.strip_prefix("pub struct ") else { continue };
                 declared.insert(name.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned());
             }

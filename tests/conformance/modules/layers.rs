@@ -13,6 +13,7 @@ use couplet::{Deferred, Forward, Module, Padding, Tensor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::networks;
 use crate::args::{Args, OneOrMany};
 use crate::case;
 use crate::ops::PaddingSpec;
@@ -32,6 +33,9 @@ const LAYERS: &[(&str, Build)] = &[
     ("BatchApply", |args| boxed(batch_apply(args)?)),
     ("BatchNorm", |args| boxed(batch_norm(args)?)),
     ("Bias", |args| boxed(bias(args)?)),
+    ("BlockGroup", |args| boxed(networks::block_group(args)?)),
+    ("BottleNeckBlockV1", |args| boxed(networks::bottle_neck_v1(args)?)),
+    ("BottleNeckBlockV2", |args| boxed(networks::bottle_neck_v2(args)?)),
     ("Conv1D", |args| boxed(convolution(Conv1D::new, args)?)),
     ("Conv2D", |args| boxed(convolution(Conv2D::new, args)?)),
     ("Conv3D", |args| boxed(convolution(Conv3D::new, args)?)),
@@ -47,6 +51,8 @@ const LAYERS: &[(&str, Build)] = &[
     ("MLP", |args| boxed(mlp(args)?)),
     ("ParallelLinears", |args| boxed(parallel_linears(args)?)),
     ("Reshape", |args| boxed(reshape(args)?)),
+    ("ResNet", |args| boxed(networks::resnet(args)?)),
+    ("ResNet50", |args| boxed(networks::resnet50(args)?)),
     ("Sequential", |args| boxed(sequential(args)?)),
 ];
 

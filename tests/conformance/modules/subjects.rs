@@ -11,6 +11,7 @@ use couplet::{Forward, Module, Once, Result, Scope, Tensor, custom_variable_gett
 use serde_json::Map;
 
 use super::layers::{self, Layer, LayerArgument, inner};
+use super::networks;
 use super::{Build, Inputs, Subject, one};
 use crate::args::Args;
 use crate::values::Function;
@@ -24,6 +25,7 @@ pub const SUBJECTS: &[(&str, Build)] = &[
     ("CrossReplicaBatchNorm", |args| {
         Ok(Box::new(Norm(layers::cross_replica_batch_norm(args)?, CrossReplicaBatchNorm::forward_with)))
     }),
+    ("Cifar10ConvNet", networks::cifar10),
     ("ExponentialMovingAverage", |args| {
         let average = ExponentialMovingAverage::new(args.need("decay")?);
         Ok(Box::new(Statistic(layers::named(average, args)?)))
@@ -48,6 +50,8 @@ pub const SUBJECTS: &[(&str, Build)] = &[
     ("Reshape.reversed", |args| {
         Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
     }),
+    ("VectorQuantizer", networks::vector_quantizer),
+    ("VectorQuantizerEMA", networks::vector_quantizer_ema),
 ];
 
 /// A layer with one input and one output.
