@@ -1,14 +1,21 @@
 //! Metrics: running statistics in variables that are not trained.
 
+mod accuracy;
 mod boxed;
+mod confusion_matrix;
 mod mean;
 mod moving_average;
+mod scores;
 mod sum;
+mod top_k;
 
+pub use accuracy::Accuracy;
 pub use boxed::DynMetric;
+pub use confusion_matrix::ConfusionMatrix;
 pub use mean::Mean;
 pub use moving_average::ExponentialMovingAverage;
 pub use sum::Sum;
+pub use top_k::TopK;
 
 use crate::error::Result;
 use crate::module::Module;

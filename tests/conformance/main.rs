@@ -45,7 +45,7 @@ fn run(check: &Check<'_>) -> Outcome<bool> {
     let case = check.case;
     match (case.group(), case.mode.as_str()) {
         (_, "op" | "function") => ops::run(check),
-        (_, "call" | "script") | ("rnn", _) => modules::run(check),
+        (_, "call" | "script") | ("rnn" | "dnc", _) => modules::run(check),
         (_, "train") => train::run(check),
         (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),

@@ -136,6 +136,24 @@ fn every_module() -> Vec<Make> {
             mean.update(&x(&[2]))?;
             mean.value()
         }),
+        subject(crate::metrics::Accuracy::new, |accuracy| {
+            accuracy.update(&x(&[3, 4]), &Tensor::from([0, 3, 1]))?;
+            Ok(Tensor::from(accuracy.value()?))
+        }),
+        subject(
+            || crate::metrics::TopK::new(2),
+            |top| {
+                top.update(&x(&[3, 4]), &Tensor::from([0, 3, 1]))?;
+                Ok(Tensor::from(top.value()?))
+            },
+        ),
+        subject(
+            || crate::metrics::ConfusionMatrix::new(4),
+            |matrix| {
+                matrix.update(&x(&[3, 4]), &Tensor::from([0, 3, 1]))?;
+                matrix.value()
+            },
+        ),
         layer(|| LayerNorm::new(-1, true, true), &[2, 4, 5]),
         layer(|| InstanceNorm::new(true, true).data_format("NCHW"), &[2, 3, 4, 5]),
         layer(|| GroupNorm::new(2), &[2, 3, 4]),
