@@ -9,6 +9,7 @@ pub mod data;
 mod dry;
 mod dtype;
 mod error;
+pub mod functional;
 pub mod init;
 pub(crate) mod kernels;
 pub mod losses;

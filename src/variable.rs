@@ -2,6 +2,7 @@
 
 mod create;
 pub(crate) mod getter;
+pub(crate) mod overlay;
 pub(crate) mod waiting;
 
 use std::cell::Cell;
@@ -107,6 +108,11 @@ impl Variable {
         self.inner.id
     }
 
+    /// How many handles there are to the variable, at this moment.
+    fn holders(&self) -> usize {
+        Arc::strong_count(&self.inner)
+    }
+
     /// The identity of the variable that this one was copied from.
     pub(crate) fn origin(&self) -> Option<u64> {
         self.inner.origin
@@ -149,7 +155,10 @@ impl Variable {
         if getter::is_active() {
             return getter::read(self);
         }
-        let value = self.peek();
+        if let Some(laid) = self.laid() {
+            return laid; // the very tensor that was laid there, which a tape may watch
+        }
+        let value = self.own();
         if !record::is_recording() {
             return value;
         }
@@ -160,6 +169,16 @@ impl Variable {
 
     /// The value itself, unseen by any tape and by what stands between variables and their readers.
     pub(crate) fn peek(&self) -> Tensor {
+        self.laid().unwrap_or_else(|| self.own())
+    }
+
+    /// The value that lies over its own on this thread.
+    fn laid(&self) -> Option<Tensor> {
+        if overlay::is_on() { overlay::value(self) } else { None }
+    }
+
+    /// Its own value, whatever lies over it.
+    fn own(&self) -> Tensor {
         self.inner.value.read().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
@@ -184,8 +203,12 @@ impl Variable {
         if dry::is_on() {
             return Ok(());
         }
-        // The old value is dropped after the lock: its memory may go to a cache, never to user code in between.
         let fresh = value.fresh();
+        if overlay::is_on() {
+            overlay::assign(self, fresh);
+            return Ok(());
+        }
+        // The old value is dropped after the lock: its memory may go to a cache, never to user code in between.
         let old = std::mem::replace(&mut *self.inner.value.write().unwrap_or_else(|e| e.into_inner()), fresh);
         drop(old);
         Ok(())
@@ -222,6 +245,9 @@ impl Variable {
         if dry::is_on() {
             return Ok(());
         }
+        if overlay::is_on() {
+            return overlay::modify_all([self], |[value]| f(value));
+        }
         let mut value = self.inner.value.write().unwrap_or_else(|e| e.into_inner());
         f(&mut value)?;
         // A handle read earlier keeps its value, so the new one is another value to a tape.
@@ -245,6 +271,9 @@ impl Variable {
         }
         if dry::is_on() {
             return Ok(());
+        }
+        if overlay::is_on() {
+            return overlay::modify_all(variables, f);
         }
         let mut guards = [const { None }; N];
         for i in order {

@@ -2,6 +2,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod blocks;
+pub(crate) mod bytes;
 pub(crate) mod conv;
 pub(crate) mod depthwise;
 pub(crate) mod elementwise;

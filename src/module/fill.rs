@@ -16,9 +16,9 @@ use crate::variable::Variable;
 #[derive(Default)]
 pub(crate) struct Plan<'a> {
     assign: Vec<(&'a Variable, Tensor)>,
-    load: Vec<(&'a dyn State, Vec<u8>)>,
+    load: Vec<(String, &'a dyn State, Vec<u8>)>,
     wait: Vec<(&'a dyn Waits, Waiting)>,
-    modules: Vec<&'a dyn Module>,
+    modules: Vec<(String, &'a dyn Module)>,
     /// Paths of values taken at once.
     pub(crate) taken: Vec<String>,
     /// Paths of values that wait for a part to be made.
@@ -56,10 +56,10 @@ impl<'a> Plan<'a> {
             }
             (Node::State(state), Waiting::State(bytes)) => {
                 self.taken.push(path.to_owned());
-                self.load.push((state, bytes));
+                self.load.push((path.to_owned(), state, bytes));
             }
             (Node::Module(module), values @ Waiting::Tree(_)) => {
-                self.modules.push(module);
+                self.modules.push((path.to_owned(), module));
                 self.add_parts(parts(module), None, values, path);
             }
             (Node::Group(edges), values @ Waiting::Tree(_)) => self.add_parts(edges, None, values, path),
@@ -141,13 +141,15 @@ impl<'a> Plan<'a> {
                 None => values,
             }));
         }
-        for (state, bytes) in self.load {
-            let before = state.save()?;
-            state.load(&bytes)?;
+        for (path, state, bytes) in self.load {
+            let at = |e: Error| e.within(&path);
+            let before = state.save().map_err(at)?;
+            state.load(&bytes).map_err(at)?;
             loaded.push((state, before));
         }
-        for module in self.modules {
-            module.materialise()?;
+        for (path, module) in self.modules {
+            let at = |e: Error| if path.is_empty() { e } else { e.at_edge(&path) };
+            module.materialise().map_err(at)?;
         }
         for (variable, value) in self.assign {
             variable.assign(&value)?;

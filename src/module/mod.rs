@@ -1,6 +1,7 @@
 //! Modules: their parts, their variables, their names.
 
 mod build;
+mod bytes;
 mod collect;
 mod copies;
 mod deferred;
@@ -34,9 +35,11 @@ use std::sync::Arc;
 pub use build::{build, build_with};
 pub use copies::{Copies, DynForward, DynModule};
 pub use deferred::{Constructed, Deferred};
+pub(crate) use fill::{Plan, tree};
 pub use forward::Forward;
 pub use list::List;
 pub use once::Once;
+pub(crate) use paths::{existing_variables, walk};
 pub use print::{Description, Printer};
 pub use spec::Spec;
 pub use state::State;
@@ -224,6 +227,41 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
             return Err(Error::usage("duplicate", format!("{self:?} holds itself through an Arc"), cure));
         }
         Ok(copy)
+    }
+
+    /// The values of all variables and all plain state as bytes, for [`load_bytes`](Module::load_bytes). What a restore left
+    /// for parts that do not exist yet is among them. Closures, and which variables are frozen, are not.
+    ///
+    /// The bytes are the same on every machine. Each release reads what earlier ones wrote.
+    ///
+    /// ```
+    /// use couplet::prelude::*;
+    /// let x = Tensor::ones([1, 3], DType::F32)?;
+    /// let net = MLP::new([4, 2]);
+    /// let y = net.forward(&x)?;
+    /// let bytes = net.to_bytes()?;
+    ///
+    /// let fresh = MLP::new([4, 2]);
+    /// fresh.load_bytes(&bytes)?;
+    /// assert_eq!(fresh.forward(&x)?.to_vec::<f32>()?, y.to_vec::<f32>()?);
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Variables that need no input cannot be made, or plain state refuses to be written.
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        bytes::write(self.as_module())
+    }
+
+    /// Takes the values and the state that [`to_bytes`](Module::to_bytes) captured from a module constructed alike. Variables
+    /// that do not exist yet take theirs when they are made: no initialiser runs and nothing is drawn.
+    ///
+    /// # Errors
+    /// The bytes are not whole, come from a later release or from another module: types of modules, paths, shapes or
+    /// dtypes differ. All differences that can be known are listed, and nothing was changed at all. A shape that
+    /// depends on the first input is compared when that comes.
+    fn load_bytes(&self, bytes: &[u8]) -> Result<()> {
+        bytes::load(self.as_module(), bytes)
     }
 
     /// Takes the values of all variables of another module, by path. Variables that do not exist yet take them when

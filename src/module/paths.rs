@@ -12,42 +12,48 @@ use crate::variable::Variable;
 /// The variables below `root`, each once, under the shortest path that leads to it; of equally short ones the path that
 /// comes first in the order of declaration.
 pub(crate) fn named_variables(root: &dyn Module) -> Result<Vec<(String, Variable)>> {
-    let mut made = Ok(());
-    let found = walk(Node::Module(root), |module| {
-        if made.is_ok() {
-            made = module.materialise();
-        }
+    let (mut made, mut found) = (Ok(()), Vec::new());
+    walk(Node::Module(root), |path, node| match node {
+        Node::Module(module) if made.is_ok() => made = module.materialise(),
+        Node::Variable(variable) => found.push((path.to_owned(), (*variable).clone())),
+        _ => {}
     });
     made.map(|()| found)
 }
 
 /// As [`named_variables`], below anything, and without making those that need no input.
 pub(crate) fn existing_variables(root: Node<'_>) -> Vec<(String, Variable)> {
-    walk(root, |_| {})
+    let mut found = Vec::new();
+    walk(root, |path, node| {
+        if let Node::Variable(variable) = node {
+            found.push((path.to_owned(), (*variable).clone()));
+        }
+    });
+    found
 }
 
-fn walk(root: Node<'_>, mut before: impl FnMut(&dyn Module)) -> Vec<(String, Variable)> {
+/// Calls `meet` with everything below `root`, level by level, and its path; each variable and each module once, under its
+/// shortest path. A module is met before it is asked for its parts.
+pub(crate) fn walk<'a>(root: Node<'a>, mut meet: impl FnMut(&str, &Node<'a>)) {
     let mut seen = Seen::default();
-    let mut found = Vec::new();
     let mut next = VecDeque::from([(String::new(), root)]);
     while let Some((path, node)) = next.pop_front() {
+        let is_new = match &node {
+            Node::Variable(variable) => seen.is_new_variable(variable),
+            Node::Module(module) => seen.is_new_module(*module),
+            _ => true,
+        };
+        if !is_new {
+            continue;
+        }
+        meet(&path, &node);
         let edges = match node {
-            Node::Variable(variable) => {
-                if seen.is_new_variable(variable) {
-                    found.push((path, variable.clone()));
-                }
-                continue;
-            }
-            Node::Module(module) if seen.is_new_module(module) => {
-                before(module);
-                parts(module)
-            }
+            Node::Module(module) => parts(module),
             Node::Group(edges) | Node::Growing(edges, _) => edges,
             _ => continue,
         };
         next.extend(edges.into_iter().map(|edge| (join(&path, edge.name), edge.node)));
     }
-    found
 }
 
 /// What a path leads to. The empty path leads to the module itself.

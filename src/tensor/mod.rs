@@ -1,6 +1,7 @@
 //! The tensor: a reference-counted buffer with a run-time dtype, shape and strides.
 
 mod buffer;
+mod bytes;
 mod convert;
 mod create;
 mod display;

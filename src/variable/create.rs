@@ -1,6 +1,6 @@
 //! Creation of a variable in the scope of a thread, with the value that waits for it.
 
-use super::{Variable, getter, waiting};
+use super::{Variable, getter, overlay, waiting};
 use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -52,6 +52,7 @@ impl Variable {
         init: impl FnOnce() -> Result<Tensor>,
     ) -> Result<Self> {
         let name = full_name(name);
+        overlay::check_creation(&name)?;
         let (op, value) = match waiting::take() {
             Some(value) => ("restore", value),
             None if dry::is_blank() => ("initialise", Tensor::zeros(shape.clone(), dtype)?),

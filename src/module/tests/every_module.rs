@@ -10,7 +10,7 @@ use crate::prelude::*;
 use crate::{Waiting, recurrent, summary, with_threads};
 
 /// A module and a call that makes all its variables.
-trait Subject {
+pub(in crate::module) trait Subject: Send {
     fn module(&self) -> &dyn Module;
     fn call(&self) -> Result<Tensor>;
     fn duplicate(&self) -> Box<dyn Subject>;
@@ -26,7 +26,7 @@ struct Of<M, C> {
     call: C,
 }
 
-impl<M: Module + 'static, C: Fn(&M) -> Result<Tensor> + Copy + 'static> Subject for Of<M, C> {
+impl<M: Module + 'static, C: Fn(&M) -> Result<Tensor> + Copy + Send + 'static> Subject for Of<M, C> {
     fn module(&self) -> &dyn Module {
         &self.module
     }
@@ -64,17 +64,17 @@ impl<M: Module + Forward + 'static> Subject for Layer<M> {
     }
 }
 
-type Make = Box<dyn Fn() -> Box<dyn Subject>>;
+pub(in crate::module) type Make = Box<dyn Fn() -> Box<dyn Subject>>;
 
 fn subject<M: Module + 'static>(
     make: impl Fn() -> M + 'static,
-    call: impl Fn(&M) -> Result<Tensor> + Copy + 'static,
+    call: impl Fn(&M) -> Result<Tensor> + Copy + Send + 'static,
 ) -> Make {
     Box::new(move || Box::new(Of { module: make(), call }))
 }
 
 /// Distinct numbers around 0.
-fn x(shape: &[usize]) -> Tensor {
+pub(in crate::module) fn x(shape: &[usize]) -> Tensor {
     let size = shape.iter().product::<usize>();
     let numbers = (0..size).map(|i| (i as f32 * 0.7).sin()).collect();
     Tensor::from_vec::<f32>(numbers, shape).unwrap()
@@ -92,7 +92,7 @@ fn core<M: RNNCore + 'static>(make: impl Fn() -> M + 'static, shape: &'static [u
     })
 }
 
-fn every_module() -> Vec<Make> {
+pub(in crate::module) fn every_module() -> Vec<Make> {
     vec![
         layer(|| Linear::new(3), &[2, 4]),
         layer(|| Linear::new(3).with_bias(false), &[2, 5, 4]),
@@ -220,15 +220,15 @@ fn every_module() -> Vec<Make> {
     ]
 }
 
-fn bits(tensor: &Tensor) -> Vec<u64> {
+pub(in crate::module) fn bits(tensor: &Tensor) -> Vec<u64> {
     tensor.cast(DType::F64).unwrap().to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
 }
 
-fn bits_of_all(module: &dyn Module) -> Vec<(String, Vec<u64>)> {
+pub(in crate::module) fn bits_of_all(module: &dyn Module) -> Vec<(String, Vec<u64>)> {
     module.named_variables().unwrap().into_iter().map(|(path, v)| (path, bits(&v.value()))).collect()
 }
 
-fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
+pub(in crate::module) fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
     random::with(&Generator::seed(seed), f)
 }
 
@@ -328,6 +328,14 @@ fn a_copy_computes_the_same_and_shares_nothing() {
         let kind = original.module().kind();
         assert_eq!(format!("{:?}", copy.module()), format!("{:?}", original.module()));
         assert_eq!(bits_of_all(copy.module()), before, "{kind}");
+        assert_eq!(copy.module().to_bytes().unwrap(), original.module().to_bytes().unwrap(), "{kind}");
+        let (of, and) =
+            (original.module().named_variables().unwrap(), copy.module().named_variables().unwrap());
+        let flags = |v: &Variable| (v.name().to_owned(), v.trainable(), v.is_frozen());
+        assert!(
+            of.iter().zip(&and).all(|((_, a), (_, b))| a.id() != b.id() && flags(a) == flags(b)),
+            "{kind}"
+        );
         let y = seeded(4, || copy.call()).unwrap();
         assert_eq!(bits_of_all(original.module()), before, "{kind}");
         assert_eq!(bits(&seeded(4, || original.call()).unwrap()), bits(&y), "{kind}");

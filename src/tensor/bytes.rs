@@ -1,0 +1,56 @@
+//! The elements of a tensor as bytes, for files.
+
+use crate::dtype::{DType, for_dtype};
+use crate::error::{Error, Result};
+use crate::kernels::bytes::Bytes;
+
+use super::{Shape, Tensor, checked_size, take};
+
+impl Tensor {
+    /// Appends the elements to `bytes`: in row-major order, each in little-endian order.
+    pub(crate) fn write_bytes(&self, bytes: &mut Vec<u8>) -> Result<()> {
+        let x = self.to_contiguous();
+        for_dtype!(self.dtype(), T => T::write(x.as_slice::<T>()?.unwrap_or(&[]), bytes));
+        Ok(())
+    }
+
+    /// A tensor of the elements that [`write_bytes`](Tensor::write_bytes) wrote.
+    ///
+    /// # Errors
+    /// There are more or fewer bytes than the shape asks for, or one is no value of the dtype.
+    pub(crate) fn from_bytes(bytes: &[u8], shape: Shape, dtype: DType) -> Result<Self> {
+        const OP: &str = "decode";
+        let size = checked_size(OP, &shape, dtype)?;
+        if bytes.len() != size * dtype.size() {
+            let expected = format!("{} bytes for {dtype}{shape}", size * dtype.size());
+            return Err(Error::argument(OP, "bytes", format!("{} bytes", bytes.len()), expected));
+        }
+        for_dtype!(dtype, T => {
+            let mut y = take::<T>(size);
+            if !T::read(bytes, &mut y) {
+                return Err(Error::argument(OP, "bytes", "a byte above 1", "0 or 1 for each bool"));
+            }
+            Ok(Tensor::from_taken(y, shape))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dtype_and_layout_comes_back() {
+        for dtype in DType::ALL {
+            let x = Tensor::arange(0.0, 6.0, 1.0, DType::F32).unwrap().reshape([2, 3]).unwrap();
+            let x = x.transpose(&[1, 0]).unwrap().cast(dtype).unwrap();
+            let mut bytes = Vec::new();
+            x.write_bytes(&mut bytes).unwrap();
+            assert_eq!(bytes.len(), 6 * dtype.size());
+            let back = Tensor::from_bytes(&bytes, Shape::from([3, 2]), dtype).unwrap();
+            let list = |x: &Tensor| x.cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
+            assert_eq!(list(&back), list(&x), "{dtype}");
+            assert!(Tensor::from_bytes(&bytes[1..], Shape::from([3, 2]), dtype).is_err());
+        }
+    }
+}
