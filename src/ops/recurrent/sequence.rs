@@ -250,8 +250,8 @@ impl Run<'_> {
                 }
             });
             let like = |v: Vec<T>, like: &Tensor| Some(Tensor::from_taken(v, like.shape().clone()));
-            let db = db.map(|sums| sums.into_iter().map(|sum| <T as Math>::from_f64(sum)).collect::<Vec<T>>());
-            let db = db.map(|db| Tensor::from_vec(db, [gates.shape()[2]])).transpose()?;
+            let narrow = |sums: Vec<f64>| sums.into_iter().map(<T as Math>::from_f64).collect::<Vec<T>>();
+            let db = db.map(|sums| Tensor::from_vec(narrow(sums), [gates.shape()[2]])).transpose()?;
             vec![dx.and_then(|dx| like(dx, &x)), like(dh, &c), like(dc, &c), dw_i, dw_h, db]
         });
         list.into_iter().map(|d| d.map(|d| d.converted(dtype)).transpose()).collect()
