@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use gru::{gru_candidate, gru_candidate_gradients, gru_gates, gru_reset_gradients};
 pub(crate) use lstm::{CellGradients, lstm_cell, lstm_cell_gradients};
-pub(crate) use sequence::{Sequence, SequenceGradients, lstm_sequence, lstm_sequence_gradients};
+pub(crate) use sequence::{Sequence, SequenceGradients, add_columns, lstm_sequence, lstm_sequence_gradients};
 
 use std::ops::Range;
 

@@ -5,12 +5,14 @@
 
 use std::ops::Range;
 
+use super::super::blocks::SERIAL;
 use super::super::gemm::{CHUNK_WORK, Matrix, gemm};
 use super::super::micro::{Panel, Rows, Start, panel_width};
 use super::super::pack::pack_panel;
 use super::super::parallel::{SendPtr, for_each, for_each_chunk_mut};
 use super::super::real::Real;
 use super::super::scratch::with_scratch;
+use super::super::simd::vectorized;
 use super::lstm::{Slopes, Step};
 
 /// Rows of weights that are multiplied at a time: a panel of them stays in a first-level cache.
@@ -19,6 +21,8 @@ const DEPTH: usize = 256;
 const CHUNK_ROWS: usize = 240;
 /// Arguments of gates that are computed before the steps that need them.
 const AHEAD: usize = 1 << 18;
+/// Columns whose sums are a chunk.
+const SUM_COLUMNS: usize = 256;
 const GATES: usize = 4;
 
 /// The sizes of a sequence.
@@ -210,42 +214,43 @@ pub(crate) struct SequenceGradients<'a, T> {
     pub(crate) dcells: Option<&'a [T]>,
 }
 
-/// Gradients of [`lstm_sequence`] from the last step to the first: of the arguments of the gates, and of the state before
-/// the first step.
+/// Gradients of [`lstm_sequence`] from the last step to the first. `take` is given those of the arguments of the gates, a few
+/// steps at a time and the last ones first, while they are in a cache; `dh` and `dc` get those of the state before the
+/// first step.
 pub(crate) fn lstm_sequence_gradients<T: Real>(
     forward: SequenceGradients<'_, T>,
-    dgates: &mut [T],
     dh: &mut [T],
     dc: &mut [T],
+    mut take: impl FnMut(Range<usize>, &[T]),
 ) {
     let SequenceGradients { size: Sequence { steps, batch, hidden }, w, c, gates, cells, dys, dcells } =
         forward;
     let step = batch * hidden;
     assert!(w.rows == hidden && w.cols == GATES * hidden, "weights of the state");
     assert!(c.len() == step && dh.len() == step && dc.len() == step, "the state before the first step");
-    assert!(
-        gates.len() == GATES * steps * step && dgates.len() == gates.len() && cells.len() == steps * step
-    );
+    assert!(gates.len() == GATES * steps * step && cells.len() == steps * step, "all steps");
     assert!(dys.is_none_or(|d| d.len() == steps * step) && dcells.is_none_or(|d| d.len() == steps * step));
     let width = panel_width::<T>();
     let blocks = hidden.div_ceil(width);
     let grid = Grid::new(batch, blocks, GATES * hidden * width);
     dh.fill(T::zero());
     dc.fill(T::zero());
-    let (dgates, dh, dc) = (SendPtr(dgates.as_mut_ptr()), SendPtr(dh.as_mut_ptr()), SendPtr(dc.as_mut_ptr()));
-    Panels::with(
-        w.transposed(),
-        blocks,
-        |block| units(block, width, hidden),
-        |panels| {
+    let (dh, dc) = (SendPtr(dh.as_mut_ptr()), SendPtr(dc.as_mut_ptr()));
+    let of_units = |block| units(block, width, hidden);
+    // Two lots of steps take turns, as the first step of one is needed for the last one of the other.
+    let lot = AHEAD.div_ceil((GATES * step).max(1)).min(steps.max(1));
+    let at = |t: usize| (t / lot % 2 * lot + t % lot) * GATES * step;
+    with_scratch(2 * lot * GATES * step, |dgates: &mut [T]| {
+        let dgates = SendPtr(dgates.as_mut_ptr());
+        Panels::with(w.transposed(), blocks, of_units, |panels| {
             // Before step `t`, `dh` is what reaches its output from the steps behind it.
             let back = |t: usize, rows: Range<usize>, block: usize| {
-                let units = units(block, width, hidden);
-                // SAFETY: all offsets lie within slices whose sizes were just checked. Chunks write different rows or units of
+                let units = of_units(block);
+                // SAFETY: all offsets lie within slices whose sizes are known. Chunks write different rows or units of
                 // `dh`; the gradients of the gates of step `t` were written when its loop ended.
                 unsafe {
                     panels.multiply(
-                        dgates.get().add(GATES * (t * step + rows.start * hidden)),
+                        dgates.get().add(at(t) + GATES * rows.start * hidden),
                         rows.len(),
                         (block, units.len()),
                         (dh.get().add(rows.start * hidden + units.start), hidden),
@@ -260,24 +265,49 @@ pub(crate) fn lstm_sequence_gradients<T: Real>(
                     }
                     // SAFETY: as above; chunks write different rows or units of step `t` and of `dc`.
                     unsafe {
-                        let at = |x: &[T]| x.as_ptr().add(t * step);
+                        let of_step = |x: &[T]| x.as_ptr().add(t * step);
                         let slopes = Slopes {
                             gates: gates.as_ptr().add(GATES * t * step),
                             before: if t == 0 { c.as_ptr() } else { cells.as_ptr().add((t - 1) * step) },
-                            cell: at(cells),
-                            dy: [dys.map(at), Some(dh.get().cast_const())],
-                            dcell: [dcells.map(at), Some(dc.get().cast_const())],
-                            dgates: dgates.get().add(GATES * t * step),
+                            cell: of_step(cells),
+                            dy: [dys.map(of_step), Some(dh.get().cast_const())],
+                            dcell: [dcells.map(of_step), Some(dc.get().cast_const())],
+                            dgates: dgates.get().add(at(t)),
                             dbefore: dc.get(),
                             hidden,
                         };
-                        slopes.run(rows, units(block, width, hidden));
+                        slopes.run(rows, of_units(block));
                     }
                 });
+                if t % lot == 0 {
+                    let range = t..steps.min(t + lot);
+                    // SAFETY: the steps of a lot lie one after the other, and no loop is running.
+                    let done = unsafe { dgates.part(at(t), range.len() * GATES * step) };
+                    take(range, done);
+                }
             }
             if steps > 0 {
                 grid.for_each(|rows, block| back(0, rows, block));
             }
-        },
-    );
+        });
+    });
+}
+
+/// Adds the rows of `x` to `sums`.
+pub(crate) fn add_columns<T: Real>(x: &[T], sums: &mut [f64]) {
+    let columns = sums.len();
+    let each = if x.len() <= SERIAL { columns } else { SUM_COLUMNS };
+    for_each_chunk_mut(sums, each, |chunk, sums| {
+        let first = chunk * each;
+        vectorized(
+            #[inline(always)]
+            || {
+                for row in x.chunks_exact(columns) {
+                    for (sum, x) in sums.iter_mut().zip(&row[first..]) {
+                        *sum += x.as_f64();
+                    }
+                }
+            },
+        );
+    });
 }

@@ -1,9 +1,12 @@
 //! An LSTM over a sequence as one op.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::kernels::gemm::Matrix;
+use crate::kernels::gemm::{Matrix, Real, gemm};
+use crate::kernels::math::Math;
 use crate::kernels::recurrent::{self as kernels, Sequence, SequenceGradients};
 use crate::ops::gradient::Gradient;
 use crate::ops::op::{Computed, Inputs, Mask, Op, Saved, Saves};
@@ -112,60 +115,45 @@ impl Op for LSTMSequence {
             return Ok(vec![None; 6]);
         }
         let run = Run {
+            x: saved.input(0)?,
+            h: saved.input(1)?,
             c: saved.input(2)?,
+            w_i: saved.input(3)?,
             w_h: saved.input(4)?,
+            ys: saved.output_at(0)?,
             cells: saved.output_at(1)?,
             gates: saved.output_at(2)?,
         };
-        let [dgates, dh, dc] = if record::is_recording() || dgates.is_some() {
-            run.plain_gradients(dy.as_ref(), dcells.as_ref(), dgates.as_ref())?
+        let list = if record::is_recording() || dgates.is_some() {
+            run.plain_gradients(dy.as_ref(), dcells.as_ref(), dgates.as_ref(), needs)?
         } else {
-            run.fused_gradients(dy.as_ref(), dcells.as_ref())?
+            run.fused_gradients(dy.as_ref(), dcells.as_ref(), needs)?
         };
-        let (x, h, w_i, ys) = (saved.input(0)?, saved.input(1)?, saved.input(3)?, saved.output_at(0)?);
-        let (steps, rows) = (x.shape()[0], x.shape()[0] * x.shape()[1]);
-        let flat = |x: &Tensor| x.reshape([x.shape()[0] * x.shape()[1], x.shape()[2]]);
-        let all = flat(&dgates)?;
-        let mut gradients = vec![None; 6];
-        if needs.has(0) {
-            gradients[0] = Some(times_transposed(&all, w_i)?.reshape(x.shape().clone())?);
-        }
-        if needs.has(3) {
-            gradients[3] = Some(transposed_times(&flat(x)?, &all)?);
-        }
-        if needs.has(4) {
-            let first = transposed_times(h, &all.narrow(0, 0, rows / steps)?)?;
-            let rest = (steps > 1).then(|| {
-                let last = flat(&ys.narrow(0, 0, steps - 1)?)?;
-                transposed_times(&last, &all.narrow(0, rows / steps, rows - rows / steps)?)
-            });
-            gradients[4] = plus(Some(first), rest.transpose()?)?;
-        }
-        if needs.has(5) {
-            gradients[5] = Some(all.sum_axes(0, false)?);
-        }
-        gradients[1] = needs.has(1).then_some(dh);
-        gradients[2] = needs.has(2).then_some(dc);
-        Ok(gradients.into_iter().map(|d| d.map(Gradient::Dense)).collect())
+        Ok(list.into_iter().map(|d| d.map(Gradient::Dense)).collect())
     }
 }
 
 /// What is known of the steps.
 struct Run<'a> {
+    x: &'a Tensor,
+    h: &'a Tensor,
     c: &'a Tensor,
+    w_i: &'a Tensor,
     w_h: &'a Tensor,
+    ys: &'a Tensor,
     cells: &'a Tensor,
     gates: &'a Tensor,
 }
 
 impl Run<'_> {
-    /// Gradients of the arguments of the gates at all steps, and of the state before the first.
+    /// Gradients of the inputs, made of tensor ops.
     fn plain_gradients(
         &self,
         dys: Option<&Tensor>,
         dcells: Option<&Tensor>,
         dgates: Option<&Tensor>,
-    ) -> Result<[Tensor; 3]> {
+        needs: Mask,
+    ) -> Result<Vec<Option<Tensor>>> {
         let (cells, gates) = (self.cells.unstack(0)?, self.gates.unstack(0)?);
         let parts = |d: Option<&Tensor>| -> Result<Vec<Option<Tensor>>> {
             match d {
@@ -186,20 +174,47 @@ impl Run<'_> {
             list.push(dsums);
         }
         let in_order: Vec<&Tensor> = list.iter().rev().collect();
-        let zeros = || Tensor::zeros(self.c.shape().clone(), self.c.dtype());
-        Ok([Tensor::stack(&in_order, 0)?, dh.map_or_else(zeros, Ok)?, dc.map_or_else(zeros, Ok)?])
+        let flat = |x: &Tensor| x.reshape([x.shape()[0] * x.shape()[1], x.shape()[2]]);
+        let all = flat(&Tensor::stack(&in_order, 0)?)?;
+        let mut gradients = vec![None, dh, dc, None, None, None];
+        if needs.has(0) {
+            gradients[0] = Some(times_transposed(&all, self.w_i)?.reshape(self.x.shape().clone())?);
+        }
+        if needs.has(3) {
+            gradients[3] = Some(transposed_times(&flat(self.x)?, &all)?);
+        }
+        if needs.has(4) {
+            let last = self.ys.narrow(0, 0, cells.len() - 1)?;
+            let last = Tensor::concat(&[&self.h.expand_dims(0)?, &last], 0)?;
+            gradients[4] = Some(transposed_times(&flat(&last)?, &all)?);
+        }
+        if needs.has(5) {
+            gradients[5] = Some(all.sum_axes(0, false)?);
+        }
+        Ok(gradients)
     }
 
     /// The same in one kernel; not recorded.
-    fn fused_gradients(&self, dys: Option<&Tensor>, dcells: Option<&Tensor>) -> Result<[Tensor; 3]> {
+    fn fused_gradients(
+        &self,
+        dys: Option<&Tensor>,
+        dcells: Option<&Tensor>,
+        needs: Mask,
+    ) -> Result<Vec<Option<Tensor>>> {
         let (dtype, real) = (self.cells.dtype(), real_dtype(NAME, "the cells", self.cells)?);
         let wide = |x: Option<&Tensor>| x.map(|x| ready(x, real)).transpose();
         let (dys, dcells) = (wide(dys)?, wide(dcells)?);
-        let (c, cells, gates) = (ready(self.c, real)?, ready(self.cells, real)?, ready(self.gates, real)?);
-        let w_h = self.w_h.converted(real)?;
+        let (x, h, c) = (ready(self.x, real)?, ready(self.h, real)?, ready(self.c, real)?);
+        let (ys, cells, gates) = (ready(self.ys, real)?, ready(self.cells, real)?, ready(self.gates, real)?);
+        let (w_i, w_h) = (self.w_i.converted(real)?, self.w_h.converted(real)?);
         let size = Sequence { steps: cells.dim(0)?, batch: cells.dim(1)?, hidden: cells.dim(2)? };
         let list = for_real!(real, T => {
-            let mut dgates = take::<T>(gates.size());
+            let zeros = |input: usize, like: &Tensor| -> Result<Option<Tensor>> {
+                needs.has(input).then(|| Tensor::zeros(like.shape().clone(), real)).transpose()
+            };
+            let mut dx = needs.has(0).then(|| take::<T>(x.size()));
+            let (mut dw_i, mut dw_h) = (zeros(3, &w_i)?, zeros(4, &w_h)?);
+            let mut db = needs.has(5).then(|| vec![0.0f64; gates.shape()[2]]);
             let (mut dh, mut dc) = (take::<T>(c.size()), take::<T>(c.size()));
             let forward = SequenceGradients {
                 size,
@@ -210,12 +225,83 @@ impl Run<'_> {
                 dys: dys.as_ref().map(elements).transpose()?,
                 dcells: dcells.as_ref().map(elements).transpose()?,
             };
-            kernels::lstm_sequence_gradients(forward, &mut dgates, &mut dh, &mut dc);
-            let state = |v: Vec<T>| Tensor::from_taken(v, c.shape().clone());
-            [Tensor::from_taken(dgates, gates.shape().clone()), state(dh), state(dc)]
+            let weights = Products {
+                size,
+                inputs: x.dim(2)?,
+                x: elements::<T>(&x)?,
+                h: elements(&h)?,
+                ys: elements(&ys)?,
+                w_i: matrix(&w_i)?,
+            };
+            let mut to_w_i = dw_i.as_mut().map(|d| d.make_mut::<T>()).transpose()?;
+            let mut to_w_h = dw_h.as_mut().map(|d| d.make_mut::<T>()).transpose()?;
+            kernels::lstm_sequence_gradients(forward, &mut dh, &mut dc, |steps, dgates| {
+                if let Some(dx) = &mut dx {
+                    weights.inputs(steps.clone(), dgates, dx);
+                }
+                if let Some(dw_i) = &mut to_w_i {
+                    weights.add_input_weights(steps.clone(), dgates, dw_i);
+                }
+                if let Some(dw_h) = &mut to_w_h {
+                    weights.add_state_weights(steps, dgates, dw_h);
+                }
+                if let Some(db) = &mut db {
+                    kernels::add_columns(dgates, db);
+                }
+            });
+            let like = |v: Vec<T>, like: &Tensor| Some(Tensor::from_taken(v, like.shape().clone()));
+            let narrow = |sums: Vec<f64>| sums.into_iter().map(<T as Math>::from_f64).collect::<Vec<T>>();
+            let db = db.map(|sums| Tensor::from_vec(narrow(sums), [gates.shape()[2]])).transpose()?;
+            vec![dx.and_then(|dx| like(dx, &x)), like(dh, &c), like(dc, &c), dw_i, dw_h, db]
         });
-        let [dgates, dh, dc] = list;
-        Ok([dgates.converted(dtype)?, dh.converted(dtype)?, dc.converted(dtype)?])
+        list.into_iter().map(|d| d.map(|d| d.converted(dtype)).transpose()).collect()
+    }
+}
+
+/// The products of the gradients of the gates' arguments, for some steps at a time.
+struct Products<'a, T> {
+    size: Sequence,
+    /// Numbers of one input.
+    inputs: usize,
+    x: &'a [T],
+    h: &'a [T],
+    ys: &'a [T],
+    w_i: Matrix<'a, T>,
+}
+
+impl<T: Real> Products<'_, T> {
+    /// The rows of some steps.
+    fn rows<'a>(&self, x: &'a [T], steps: Range<usize>, columns: usize) -> Matrix<'a, T> {
+        let rows = steps.start * self.size.batch..steps.end * self.size.batch;
+        Matrix::row_major(&x[rows.start * columns..rows.end * columns], rows.len(), columns)
+    }
+
+    /// `dx = dgates w_i^T`.
+    fn inputs(&self, steps: Range<usize>, dgates: &[T], dx: &mut [T]) {
+        let step = self.size.batch * self.inputs;
+        let to = &mut dx[steps.start * step..steps.end * step];
+        let dgates = self.rows(dgates, 0..steps.len(), 4 * self.size.hidden);
+        gemm(dgates, self.w_i.transposed(), to, false, None);
+    }
+
+    /// `dw_i += x^T dgates`.
+    fn add_input_weights(&self, steps: Range<usize>, dgates: &[T], dw_i: &mut [T]) {
+        let x = self.rows(self.x, steps.clone(), self.inputs);
+        gemm(x.transposed(), self.rows(dgates, 0..steps.len(), 4 * self.size.hidden), dw_i, true, None);
+    }
+
+    /// `dw_h += y^T dgates`, with the outputs `y` of the steps before.
+    fn add_state_weights(&self, steps: Range<usize>, dgates: &[T], dw_h: &mut [T]) {
+        let Sequence { batch, hidden, .. } = self.size;
+        let first = usize::from(steps.start == 0);
+        if first == 1 {
+            let h = self.rows(self.h, 0..1, hidden);
+            gemm(h.transposed(), self.rows(dgates, 0..1, 4 * hidden), dw_h, true, None);
+        }
+        let before = steps.start + first - 1..steps.end - 1;
+        let rest = &dgates[first * batch * 4 * hidden..];
+        let rest = self.rows(rest, 0..before.len(), 4 * hidden);
+        gemm(self.rows(self.ys, before, hidden).transposed(), rest, dw_h, true, None);
     }
 }
 
