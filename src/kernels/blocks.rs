@@ -242,6 +242,10 @@ impl<const N: usize> Walk<N> {
                     unsafe { gather::repeat(y, columns * input.size, rows * columns * input.size) };
                 });
             }
+            if index[self.outer - 1] + rows > self.shape[self.outer - 1] {
+                // The rows go on at another place of an outer dim, which their beginning does not tell.
+                return buffers.fill(n, |y| self.copy_rows(input, index, y, rows));
+            }
             buffers.hold(n, (x, rows, columns), |y| self.copy_rows(input, index, y, rows))
         });
         kernel(inputs, self.start + row * columns, rows * columns);
@@ -362,7 +366,16 @@ impl<const N: usize> Buffers<N> {
         Self { rooms: [const { MaybeUninit::uninit() }; N], held: [(std::ptr::null(), 0, 0); N] }
     }
 
+    /// Buffer `n` once `fill` has put something there that no later block may take for its own.
+    fn fill(&mut self, n: usize, fill: impl FnOnce(*mut u8)) -> *const u8 {
+        let y = self.rooms[n].as_mut_ptr().cast::<u8>();
+        fill(y);
+        self.held[n] = (std::ptr::null(), 0, 0);
+        y
+    }
+
     /// Buffer `n` once `fill` has put a block there, or at once if it holds that block already, as of a bias or a scalar.
+    /// A block is known by its first element, rows and columns, so its rows must all be of one run.
     fn hold(&mut self, n: usize, block: (*const u8, usize, usize), fill: impl FnOnce(*mut u8)) -> *const u8 {
         let y = self.rooms[n].as_mut_ptr().cast::<u8>();
         if self.held[n] != block {

@@ -176,6 +176,23 @@ mod tests {
     }
 
     #[test]
+    fn rows_repeated_within_an_outer_axis_change_with_it() {
+        // Blocks of rows do not end where the outer axis goes on.
+        for (outer, rows, columns) in [(2, 286, 38), (3, 100, 7), (5, 61, 127)] {
+            let number = |n: usize| Tensor::arange(0.0, n as f64, 1.0, crate::DType::F64).unwrap();
+            let x = number(outer * rows * columns).reshape([outer, rows, columns]).unwrap();
+            let row = (number(outer * columns) * 1e6).unwrap().reshape([outer, 1, columns]).unwrap();
+            let want = |i: usize| i as f64 + 1e6 * (i / (rows * columns) * columns + i % columns) as f64;
+            let sums =
+                [(&x + &row).unwrap(), (row.clone() + &x).unwrap(), ((&x + 0.0).unwrap() + &row).unwrap()];
+            for sum in sums {
+                let wrong = sum.to_vec::<f64>().unwrap().iter().enumerate().find(|&(i, &y)| y != want(i));
+                assert_eq!(wrong, None);
+            }
+        }
+    }
+
+    #[test]
     fn sum_to_undoes_broadcasting() {
         let x = Tensor::from([[1.0f64], [2.0]]).broadcast_to([3, 2, 4]).unwrap();
         assert_eq!(x.sum_to([2, 1]).unwrap().to_vec::<f64>().unwrap(), [12.0, 24.0]);

@@ -1,7 +1,8 @@
 //! Tiling, repeating, rolling and taking apart, made of views, broadcasts and concatenation.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Tensor, resolve_axis};
+use crate::tensor::{Shape, Tensor, checked_size, resolve_axis};
 
 use super::slice::Slice;
 
@@ -102,6 +103,8 @@ impl Tensor {
                 format!("a divisor of {dim}, the size of axis {axis}"),
             ));
         }
+        // An axis without elements has as many parts as one likes, but the list of them must fit in memory.
+        checked_size("chunk", &Shape::from([count]), DType::I64)?;
         self.split(&vec![dim / count; count], axis)
     }
 
@@ -116,6 +119,7 @@ impl Tensor {
             slices[axis] = Slice::Index(i as isize);
             self.slice(&slices)
         };
+        checked_size("unstack", &Shape::from([self.shape()[axis]]), DType::I64)?;
         (0..self.shape()[axis]).map(at).collect()
     }
 
@@ -142,7 +146,6 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DType;
 
     #[test]
     fn copies_stand_in_the_order_of_their_kind() -> Result<()> {
@@ -177,6 +180,9 @@ mod tests {
         assert_eq!(x.unstack(-1)?[2].to_vec::<i32>()?, [3, 6]);
         assert_eq!(x.chunk(3, 1)?.len(), 3);
         assert!(x.split(&[1, 1], 1).is_err() && x.chunk(2, 1).is_err() && x.chunk(0, 0).is_err());
+        let empty = Tensor::zeros([0, 2], DType::F32)?;
+        assert_eq!(empty.chunk(3, 0)?.len(), 3);
+        assert!(empty.chunk(1 << 50, 0).is_err() && empty.chunk(usize::MAX, 0).is_err());
         Ok(())
     }
 

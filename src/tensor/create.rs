@@ -5,14 +5,33 @@ use crate::error::{Error, Result};
 
 use super::{Shape, Tensor, take};
 
-/// The element count of a shape, or an error when no memory could hold it. A dim of 0 excuses no other: the product of all
+/// Bytes from which on it is asked first whether they can be had: a failed allocation would end the program.
+const LARGE: usize = 1 << 30;
+
+/// The element count of a shape, or an error when memory cannot hold it. A dim of 0 excuses no other: the product of all
 /// others must fit as well, so that strides do.
 pub(crate) fn checked_size(op: &'static str, shape: &Shape, dtype: DType) -> Result<usize> {
     let bytes = shape.iter().try_fold(dtype.size(), |n, &d| n.checked_mul(d.max(1)));
     match bytes {
-        Some(bytes) if bytes <= isize::MAX as usize => Ok(shape.size()),
+        Some(bytes) if bytes <= isize::MAX as usize => {
+            let size = shape.size();
+            if size > 0 && bytes >= LARGE && !is_free(bytes) {
+                let expected = format!("fewer bytes than memory holds; this is {bytes} bytes");
+                return Err(Error::shape(op, "the tensor", shape, expected));
+            }
+            Ok(size)
+        }
         _ => Err(Error::shape(op, "the tensor", shape, "fewer than 2^63 bytes in all")),
     }
+}
+
+/// Whether so much memory can be had at this moment.
+fn is_free(bytes: usize) -> bool {
+    let mut trial = Vec::<u8>::new();
+    let granted = trial.try_reserve_exact(bytes).is_ok();
+    // Or else the compiler leaves out what nobody uses.
+    std::hint::black_box(trial);
+    granted
 }
 
 impl Tensor {
@@ -81,14 +100,8 @@ impl Tensor {
             ));
         }
         let size = ((end - start) / step).ceil().max(0.0);
-        if size > (isize::MAX as usize / dtype.size()) as f64 {
-            return Err(Error::argument(
-                "arange",
-                "range",
-                format!("{start}..{end} by {step}"),
-                "fewer elements",
-            ));
-        }
+        // A float beyond the range becomes its end, which is too large.
+        checked_size("arange", &Shape::from([size as usize]), dtype)?;
         Ok(for_dtype!(dtype, T => {
             let data: Vec<T> = (0..size as usize).map(|i| T::from_f64(start + i as f64 * step)).collect();
             let shape = Shape::from([data.len()]);
@@ -172,7 +185,10 @@ mod tests {
     #[test]
     fn a_shape_beyond_memory_is_an_error() {
         assert!(Tensor::zeros([usize::MAX, 2], DType::F32).is_err());
-        // Not even one without elements.
+        // Not even one that could be counted, or one without elements.
+        let message = Tensor::zeros([1 << 50], DType::F32).unwrap_err().to_string();
+        assert!(message.contains("4503599627370496 bytes"), "{message}");
+        assert!(Tensor::from(1.0f32).broadcast_to([1 << 50]).is_err());
         assert!(Tensor::zeros([usize::MAX, 2, 0], DType::F32).is_err());
         assert!(Tensor::zeros([0, usize::MAX, 2], DType::F32).is_err());
         assert!(Tensor::from_vec(Vec::<f32>::new(), [0, usize::MAX, 2]).is_err());

@@ -135,12 +135,14 @@ pub fn same(got: &Tensor, want: &Array) -> Result<(), TestCaseError> {
 pub fn near(got: &Tensor, want: &Array, tolerance: f64) -> Result<(), TestCaseError> {
     prop_assert_eq!(got.shape().dims(), &want.shape[..]);
     let list = got.cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
-    let close = |(got, want): (&f64, &f64)| {
+    let close = |got: f64, want: f64| {
         got == want
             || (got.is_nan() && want.is_nan())
             || (got - want).abs() <= tolerance * want.abs().max(1.0)
     };
-    prop_assert!(list.iter().zip(&want.data).all(close), "{:?} is not {:?}", list, want.data);
+    for (i, (&got, &want)) in list.iter().zip(&want.data).enumerate() {
+        prop_assert!(close(got, want), "element {} is {:e}, expected {:e}", i, got, want);
+    }
     Ok(())
 }
 
@@ -154,4 +156,10 @@ pub fn config() -> ProptestConfig {
         config.rng_seed = RngSeed::Fixed(20_260_517);
     }
     config
+}
+
+/// A sixteenth of the cases, for those that are large.
+pub fn fewer() -> ProptestConfig {
+    let config = config();
+    ProptestConfig { cases: config.cases.div_ceil(16), ..config }
 }

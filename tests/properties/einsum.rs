@@ -3,7 +3,7 @@
 use couplet::{Result, Tensor};
 use proptest::prelude::*;
 
-use crate::array::{Array, Layout, array, config, layout, positions, same};
+use crate::array::{Array, Layout, array, config, fewer, layout, positions, same};
 
 /// Letters, the sizes they stand for, the letters of each operand, and those of the output.
 #[derive(Debug, Clone)]
@@ -103,5 +103,26 @@ proptest! {
             let sum = (a.tensor() * b.tensor())?.sum_axes(-1, false)?;
             Array { shape: sum.shape().to_vec(), data: sum.to_vec::<f64>()? }
         })?;
+    }
+}
+
+proptest! {
+    #![proptest_config(fewer())]
+
+    #[test]
+    fn products_of_matrices_beyond_one_block((a, b, of_a, of_b) in prop::array::uniform3(1usize..=80)
+        .prop_flat_map(|[m, k, n]| (array(vec![m, k]), array(vec![k, n]), layout(), layout())))
+    {
+        let [m, k, n] = [a.shape[0], a.shape[1], b.shape[1]];
+        let mut want = Array::zeros(&[m, n]);
+        for (row, left) in want.data.chunks_mut(n).zip(a.data.chunks(k)) {
+            for (x, right) in left.iter().zip(b.data.chunks(n)) {
+                row.iter_mut().zip(right).for_each(|(y, v)| *y += x * v);
+            }
+        }
+        let (x, y) = (a.laid(&of_a), b.laid(&of_b));
+        same(&x.matmul(&y)?, &want)?;
+        let single = x.cast(couplet::DType::F32)?.matmul(y.cast(couplet::DType::F32)?)?;
+        same(&single, &want)?;
     }
 }

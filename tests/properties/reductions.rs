@@ -3,7 +3,7 @@
 use couplet::{Result, Tensor};
 use proptest::prelude::*;
 
-use crate::array::{Array, Layout, array, config, full_shape, layout, near, positions, same, shape};
+use crate::array::{Array, Layout, array, config, fewer, full_shape, layout, near, positions, same, shape};
 
 /// An array, marks of the axes to reduce, whether they stay, and a layout.
 fn case() -> impl Strategy<Value = (Array, Vec<bool>, bool, Layout)> {
@@ -147,5 +147,18 @@ proptest! {
         };
         near(&t.softmax(axis)?, &lanes(&softmax), 1e-14)?;
         near(&t.log_softmax(axis)?.exp()?, &lanes(&softmax), 1e-14)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(fewer())]
+
+    #[test]
+    fn axes_longer_than_a_vector((x, marks, of_x) in (1usize..=3, 1usize..=300, 1usize..=40)
+        .prop_flat_map(|(a, b, c)| (array(vec![a, b, c]), prop::collection::vec(any::<bool>(), 3), layout())),
+        op in prop::sample::select(&REDUCE[..]))
+    {
+        let want = reduced(&x, &marks, false, op.1);
+        near(&op.0(&x.laid(&of_x), axes(&marks), false)?, &want, 1e-12)?;
     }
 }

@@ -78,6 +78,19 @@ unsafe fn product<T: Real>(a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], star
     if c.is_empty() {
         return;
     }
+    if k == 0 {
+        // The matrices have no elements, and so no addresses to reckon with.
+        match start {
+            Start::Zero => c.fill(T::zero()),
+            Start::Accumulate => {}
+            Start::Bias(bias) => {
+                // SAFETY: as the caller says.
+                let bias = unsafe { std::slice::from_raw_parts(bias, n) };
+                c.chunks_exact_mut(n).for_each(|c| c.copy_from_slice(bias));
+            }
+        }
+        return;
+    }
     if m == 1 {
         // SAFETY: `Matrix` has checked that its elements exist, the caller that `c` and the bias fit.
         unsafe { vector_product(a, b, c, start) };

@@ -183,6 +183,7 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::conv::Padding;
 
     #[test]
     fn bad_strides_rates_and_channels_are_errors() {
@@ -196,6 +197,12 @@ mod tests {
         assert!(x.convolve(&w, None, &with(&[0], &[1])).unwrap_err().to_string().contains("stride"));
         assert!(x.convolve(&w, None, &with(&[2], &[2])).unwrap_err().to_string().contains("rate"));
         assert!(x.convolve(&w, None, &with(&[1, 1, 1], &[1])).is_err());
+        for huge in [1 << 40, usize::MAX] {
+            assert!(x.convolve(&w, None, &with(&[huge], &[1])).unwrap_err().to_string().contains("2^32"));
+            assert!(x.convolve(&w, None, &with(&[1], &[huge])).unwrap_err().to_string().contains("2^32"));
+            let padding = Padding::Explicit(vec![(0, 1), (huge, 0)]);
+            assert!(x.convolve(&w, None, &ConvOptions { padding, ..ConvOptions::default() }).is_err());
+        }
         let wrong = Tensor::zeros([3, 3, 4, 5], DType::F32).unwrap();
         let message = x.convolve(&wrong, None, &ConvOptions::default()).unwrap_err().to_string();
         assert!(message.contains("4 channels"), "{message}");

@@ -33,13 +33,24 @@ impl Default for ConvOptions {
     }
 }
 
+/// The largest stride, rate or padding; products of a few such numbers and dims of tensors fit in 64 bits.
+const LARGEST: usize = u32::MAX as usize;
+
 impl ConvOptions {
-    /// Refuses zeros, and a stride together with a rate.
+    /// Refuses zeros, numbers that positions would overflow with, and a stride together with a rate.
     pub(crate) fn check(&self, op: &'static str) -> Result<()> {
         for (argument, list) in [("stride", &self.stride), ("rate", &self.rate)] {
             if list.contains(&0) {
                 return Err(Error::argument(op, argument, format!("{list:?}"), "1 or more"));
             }
+            if list.iter().any(|&n| n > LARGEST) {
+                return Err(Error::argument(op, argument, format!("{list:?}"), "numbers below 2^32"));
+            }
+        }
+        if let Padding::Explicit(pads) = &self.padding
+            && pads.iter().any(|&(before, after)| before.max(after) > LARGEST)
+        {
+            return Err(Error::argument(op, "padding", format!("{pads:?}"), "numbers below 2^32"));
         }
         if self.stride.iter().any(|&s| s > 1) && self.rate.iter().any(|&r| r > 1) {
             let got = format!("{:?} with stride {:?}", self.rate, self.stride);

@@ -37,7 +37,7 @@ impl GroupNorm {
             let expected = "1 or more, as axis 0 is that of the batch";
             return Err(Error::argument(NAME, "channel_axis", self.axis, expected));
         }
-        if self.groups == 0 || !channels.is_multiple_of(self.groups) {
+        if self.groups == 0 || self.groups > channels.max(1) || !channels.is_multiple_of(self.groups) {
             let expected = format!("a divisor of {channels}, the number of channels");
             return Err(Error::argument(NAME, "groups", self.groups, expected));
         }
