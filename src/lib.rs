@@ -20,6 +20,8 @@ pub mod ops;
 pub mod optim;
 pub mod prelude;
 pub mod random;
+pub mod recurrent;
+pub mod regularizers;
 mod scope;
 mod tensor;
 mod variable;

@@ -17,7 +17,7 @@ fn resident() -> usize {
 }
 
 /// Steps of training that keep their losses, with an evaluation now and then.
-fn train(steps: usize, layer: &Linear, optimizer: &optim::Adam, losses: &mut Vec<Tensor>) -> Result<()> {
+fn train(steps: usize, layer: &Linear, optimizer: &optim::Adam, losses: &mut [Tensor]) -> Result<()> {
     let x = Tensor::from([[1.0f32, -2.0, 0.5]]);
     for step in 0..steps {
         let tape = GradientTape::new();

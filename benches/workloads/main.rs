@@ -5,11 +5,14 @@
 mod convolution;
 mod elementwise;
 mod embedding;
+mod lstm;
 mod measure;
 mod mlp;
 mod mnist;
 mod overhead;
 mod products;
+mod training;
+mod transformer;
 
 use std::process::Command;
 
@@ -19,16 +22,18 @@ use couplet::Result;
 type Run = fn() -> Result<()>;
 
 /// The workloads that exist, by name.
-const WORKLOADS: [(&str, Run); 9] = [
+const WORKLOADS: &[(&str, Run)] = &[
     ("W1", mlp::train),
     ("W2", mnist::train),
     ("W2i", mnist::infer),
+    ("W3", lstm::train),
     ("W5", mlp::latency),
     ("W5b", overhead::run),
     ("W7", products::run),
     ("W9", elementwise::run),
     ("W10", convolution::run),
     ("W11", embedding::run),
+    ("W12", transformer::train),
 ];
 
 fn main() {

@@ -14,7 +14,7 @@ impl<T: Math + Plain + Number<Wide = f64>> Channel for T {}
 
 /// Channels of a block, columns of a tile, and multiplications of a chunk of rows.
 const LANES: usize = 32;
-const COLUMNS: usize = 4;
+const COLUMNS: usize = 6;
 const CHUNK_WORK: usize = 1 << 17;
 /// Parts that the sums over the batch are computed in, at most.
 const PARTS: usize = 64;
@@ -271,55 +271,55 @@ unsafe fn tiles<T: Channel>(
     vectorized(
         #[inline(always)]
         move || {
-            let mut c = 0;
+            let mut j = 0;
             // SAFETY: the caller's promise; `y` has `columns` rows of `channels`.
             unsafe {
-                while c + LANES <= channels {
-                    block::<T, LANES>(x.add(c), w.add(c), taps, step, channels, columns, y.add(c));
-                    c += LANES;
+                while j + COLUMNS <= columns {
+                    let (x, y) = (x.wrapping_add(j * step), y.add(j * channels));
+                    block::<T, COLUMNS>(x, w, taps, step, channels, y);
+                    j += COLUMNS;
                 }
-                while c + 8 <= channels {
-                    block::<T, 8>(x.add(c), w.add(c), taps, step, channels, columns, y.add(c));
-                    c += 8;
-                }
-                while c < channels {
-                    block::<T, 1>(x.add(c), w.add(c), taps, step, channels, columns, y.add(c));
-                    c += 1;
+                while j < columns {
+                    block::<T, 1>(x.wrapping_add(j * step), w, taps, step, channels, y.add(j * channels));
+                    j += 1;
                 }
             }
         },
     );
 }
 
-/// [`tiles`] for `N` channels.
+/// [`tiles`] for `J` columns: with all channels of a few columns at a time, the input is read in the order in which it lies.
 ///
 /// # Safety
 /// As there.
 #[inline(always)]
-unsafe fn block<T: Channel, const N: usize>(
+unsafe fn block<T: Channel, const J: usize>(
     x: *const T,
     w: *const T,
     taps: &[Tap],
     step: usize,
     channels: usize,
-    columns: usize,
     y: *mut T,
 ) {
-    let mut j = 0;
+    let mut c = 0;
     // SAFETY: the caller's promise.
     unsafe {
-        while j + COLUMNS <= columns {
-            tile::<T, N, COLUMNS>(x.wrapping_add(j * step), w, taps, step, channels, y.add(j * channels));
-            j += COLUMNS;
+        while c + LANES <= channels {
+            tile::<T, LANES, J>(x.wrapping_add(c), w.add(c), taps, step, channels, y.add(c));
+            c += LANES;
         }
-        while j < columns {
-            tile::<T, N, 1>(x.wrapping_add(j * step), w, taps, step, channels, y.add(j * channels));
-            j += 1;
+        while c + 8 <= channels {
+            tile::<T, 8, J>(x.wrapping_add(c), w.add(c), taps, step, channels, y.add(c));
+            c += 8;
+        }
+        while c < channels {
+            tile::<T, 1, J>(x.wrapping_add(c), w.add(c), taps, step, channels, y.add(c));
+            c += 1;
         }
     }
 }
 
-/// [`block`] for `J` columns, whose sums stay in registers.
+/// [`block`] for `N` channels, whose sums stay in registers.
 ///
 /// # Safety
 /// As there.
@@ -336,12 +336,12 @@ unsafe fn tile<T: Channel, const N: usize, const J: usize>(
     for tap in taps {
         // SAFETY: the caller's promise.
         let w: [T; N] = unsafe { w.add(tap.w).cast::<[T; N]>().read() };
-        for j in 0..J {
+        for (j, sums) in sums.iter_mut().enumerate() {
             // SAFETY: as above.
             let x: [T; N] =
                 unsafe { x.wrapping_offset(tap.x).wrapping_add(j * step).cast::<[T; N]>().read() };
             for lane in 0..N {
-                sums[j][lane] = x[lane].mul_add(w[lane], sums[j][lane]);
+                sums[lane] = x[lane].mul_add(w[lane], sums[lane]);
             }
         }
     }

@@ -21,6 +21,7 @@ pub(crate) mod qr;
 pub(crate) mod quantile;
 pub(crate) mod random;
 mod real;
+pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod scatter;

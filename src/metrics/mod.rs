@@ -1,8 +1,12 @@
 //! Metrics: running statistics in variables that are not trained.
 
+mod mean;
 mod moving_average;
+mod sum;
 
+pub use mean::Mean;
 pub use moving_average::ExponentialMovingAverage;
+pub use sum::Sum;
 
 use crate::error::Result;
 use crate::module::Module;

@@ -186,7 +186,7 @@ impl MultiHeadAttention {
                 return Err(Error::argument(OP, argument, number, "1 or more"));
             }
         }
-        if self.rotary.is_some() && self.key_size % 2 != 0 {
+        if self.rotary.is_some() && !self.key_size.is_multiple_of(2) {
             return Err(Error::argument(
                 OP,
                 "key_size",

@@ -11,6 +11,7 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 use crate::{Module, scoped};
 
+use super::conv_setters::conv_setters;
 use super::data_format::{ChannelAxis, channel_axis};
 use super::linear::{check_bias_init, fan_in_init, zeros_init};
 use super::pad::LayerPadding;
@@ -68,6 +69,8 @@ pub type Conv2D = ConvND<2>;
 /// Convolution over three spatial dims, by default in the layout `NDHWC`.
 pub type Conv3D = ConvND<3>;
 
+conv_setters!(ConvND<N>, N);
+
 impl<const N: usize> ConvND<N> {
     const KIND: &'static str = ["Conv1D", "Conv2D", "Conv3D"][N - 1];
     const LAST: &'static str = ["NWC", "NHWC", "NDHWC"][N - 1];
@@ -91,52 +94,10 @@ impl<const N: usize> ConvND<N> {
         }
     }
 
-    /// Steps between outputs, each 1 or more. Default: 1.
-    #[must_use]
-    pub fn stride(mut self, stride: impl Into<Sizes>) -> Self {
-        self.stride = stride.into();
-        self
-    }
-
-    /// Distance between the taps of the kernel, each 1 or more; above 1 only with stride 1. Default: 1.
-    #[must_use]
-    pub fn rate(mut self, rate: impl Into<Sizes>) -> Self {
-        self.rate = rate.into();
-        self
-    }
-
     /// `Padding::Same`, `Padding::Valid`, or functions from [`pad`](crate::nn::pad). Default: `Same`.
     #[must_use]
     pub fn padding(mut self, padding: impl Into<LayerPadding>) -> Self {
         self.padding = padding.into();
-        self
-    }
-
-    /// Whether to add `b`. Default: yes.
-    #[must_use]
-    pub fn with_bias(mut self, with_bias: bool) -> Self {
-        self.with_bias = with_bias;
-        self
-    }
-
-    /// Initialiser of `w`. Default: `TruncatedNormal` with standard deviation `1 / sqrt(kernel size * in)`.
-    #[must_use]
-    pub fn w_init(mut self, init: impl Initializer) -> Self {
-        self.w_init = Some(Arc::new(init));
-        self
-    }
-
-    /// Initialiser of `b`. Default: `Zeros`. It is an error with `with_bias(false)`.
-    #[must_use]
-    pub fn b_init(mut self, init: impl Initializer) -> Self {
-        self.b_init = Some(Arc::new(init));
-        self
-    }
-
-    /// Layout of inputs and outputs, such as `NHWC` or `NCHW`; channels last is the faster one.
-    #[must_use]
-    pub fn data_format(mut self, data_format: &str) -> Self {
-        self.data_format = data_format.into();
         self
     }
 

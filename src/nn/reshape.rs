@@ -62,8 +62,25 @@ fn reversed(scope: &Scope, first: Option<&Vec<usize>>, preserve_dims: usize) -> 
     Ok(Reshape::new(shape).preserve_dims(preserve_dims).name(&format!("{}_reversed", scope.name())))
 }
 
+/// `x` with its first `preserve_dims` dims kept and the rest reshaped to `output_shape`, one entry of which may be `-1`; the
+/// function of [`Reshape`].
+///
+/// # Errors
+/// `x` has fewer dims than are kept, or not the number of elements that `output_shape` asks for.
+pub fn reshape(x: &Tensor, output_shape: &[isize], preserve_dims: usize) -> Result<Tensor> {
+    Ok(reshaped("reshape", x, output_shape, preserve_dims)?.0)
+}
+
+/// `x` with its first `preserve_dims` dims kept and the rest made one; the function of [`Flatten`].
+///
+/// # Errors
+/// `x` has fewer dims than are kept.
+pub fn flatten(x: &Tensor, preserve_dims: usize) -> Result<Tensor> {
+    Ok(reshaped("flatten", x, &[-1], preserve_dims)?.0)
+}
+
 /// The reshaped tensor, and the dims that were replaced.
-fn reshape(
+fn reshaped(
     op: &'static str,
     x: &Tensor,
     output_shape: &[isize],
@@ -104,7 +121,7 @@ impl Forward for Reshape {
     /// # Errors
     /// `x` has fewer dims than are kept, or not the number of elements that `output_shape` asks for.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (y, rest) = reshape("reshape", x, &self.output_shape, self.preserve_dims)?;
+        let (y, rest) = reshaped("reshape", x, &self.output_shape, self.preserve_dims)?;
         self.first.get_or_init(|| rest);
         Ok(y)
     }
@@ -161,7 +178,7 @@ impl Forward for Flatten {
     /// # Errors
     /// `x` has fewer dims than are kept.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (y, rest) = reshape("flatten", x, &[-1], self.preserve_dims)?;
+        let (y, rest) = reshaped("flatten", x, &[-1], self.preserve_dims)?;
         self.first.get_or_init(|| rest);
         Ok(y)
     }

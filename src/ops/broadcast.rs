@@ -186,7 +186,8 @@ mod tests {
             let sums =
                 [(&x + &row).unwrap(), (row.clone() + &x).unwrap(), ((&x + 0.0).unwrap() + &row).unwrap()];
             for sum in sums {
-                let wrong = sum.to_vec::<f64>().unwrap().iter().enumerate().find(|&(i, &y)| y != want(i));
+                let list = sum.to_vec::<f64>().unwrap();
+                let wrong = list.iter().enumerate().find(|&(i, &y)| y != want(i));
                 assert_eq!(wrong, None);
             }
         }

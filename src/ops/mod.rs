@@ -48,6 +48,7 @@ mod qr;
 mod real;
 mod rearrange;
 pub(crate) mod record;
+pub(crate) mod recurrent;
 mod reduction;
 mod registry;
 mod relu;
@@ -68,6 +69,7 @@ pub(crate) mod trace;
 mod triangular;
 mod trigonometric;
 mod unique;
+mod unstack;
 
 pub use attention::AttentionOptions;
 pub(crate) use conv::per_axis;
@@ -121,6 +123,7 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::unary::<slice::Unslice>(),
     OpEntry::wide::<set_slice::SetSlice>("set_slice"),
     OpEntry::wide::<concat::Concat>("concat"),
+    OpEntry::wide::<unstack::Unstack>("unstack"),
     OpEntry::wide::<cast::Cast>("cast"),
     OpEntry::wide::<sparse::GatherRows>("gather_rows"),
     OpEntry::wide::<sparse::AddRows>("add_rows"),
@@ -144,6 +147,10 @@ pub(crate) const OPS: &[OpEntry] = &[
     OpEntry::wide::<normalise::LayerNormGradient>("layer_norm_gradient"),
     OpEntry::wide::<attention::Attention>("scaled_dot_product_attention"),
     OpEntry::wide::<attention::AttentionGradient>("scaled_dot_product_attention_gradient"),
+    OpEntry::wide::<recurrent::RecurrentSums>("recurrent_sums"),
+    OpEntry::wide::<recurrent::LSTMCell>("lstm_cell"),
+    OpEntry::wide::<recurrent::LSTMSequence>("lstm_sequence"),
+    OpEntry::wide::<recurrent::GRUStep>("gru_step"),
     OpEntry::wide::<pool::MaxPool>("max_pool"),
     OpEntry::wide::<pool::MaxPoolGradient>("max_pool_gradient"),
     OpEntry::wide::<pool::MaxPoolSelect>("max_pool_select"),

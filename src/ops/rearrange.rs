@@ -4,8 +4,6 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{Shape, Tensor, checked_size, resolve_axis};
 
-use super::slice::Slice;
-
 impl Tensor {
     /// The tensor `multiples[axis]` times after itself along each axis.
     ///
@@ -108,21 +106,6 @@ impl Tensor {
         self.split(&vec![dim / count; count], axis)
     }
 
-    /// The tensors at each index of `axis`, which is dropped, as views.
-    ///
-    /// # Errors
-    /// The axis is out of range.
-    pub fn unstack(&self, axis: isize) -> Result<Vec<Tensor>> {
-        let axis = resolve_axis("unstack", axis, self.rank())?;
-        let mut slices = vec![Slice::step(1); axis + 1];
-        let at = |i: usize| {
-            slices[axis] = Slice::Index(i as isize);
-            self.slice(&slices)
-        };
-        checked_size("unstack", &Shape::from([self.shape()[axis]]), DType::I64)?;
-        (0..self.shape()[axis]).map(at).collect()
-    }
-
     /// The sum of all tensors, which have one shape and dtype.
     ///
     /// # Errors
@@ -177,7 +160,6 @@ mod tests {
             Tensor::concat(&parts.iter().collect::<Vec<_>>(), 1)?.to_vec::<i32>()?,
             [1, 2, 3, 4, 5, 6]
         );
-        assert_eq!(x.unstack(-1)?[2].to_vec::<i32>()?, [3, 6]);
         assert_eq!(x.chunk(3, 1)?.len(), 3);
         assert!(x.split(&[1, 1], 1).is_err() && x.chunk(2, 1).is_err() && x.chunk(0, 0).is_err());
         let empty = Tensor::zeros([0, 2], DType::F32)?;

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(changed.count_nonzero()?.item::<i64>()?, 4);
         assert_eq!(x.to_vec::<i32>()?, (0..24).collect::<Vec<_>>());
         // A row broadcasts over the leading axis, which an index follows.
-        let row = x.with_slice(&slices, &Tensor::from([7, 8]))?;
+        let row = x.with_slice(&slices, Tensor::from([7, 8]))?;
         assert_eq!(row.slice(&slices)?.to_vec::<i32>()?, [7, 8, 7, 8]);
         Ok(())
     }
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn values_that_do_not_fit_are_refused() {
         let x = Tensor::from([[1, 2], [3, 4]]);
-        let message = x.with_slice(&[Slice::Index(0)], &Tensor::from([1, 2, 3])).unwrap_err().to_string();
+        let message = x.with_slice(&[Slice::Index(0)], Tensor::from([1, 2, 3])).unwrap_err().to_string();
         assert!(message.contains("[1, 3]") && message.contains("[1, 2]"), "{message}");
-        assert!(x.with_slice(&[Slice::Index(0)], &Tensor::from([[1, 2]])).is_err());
+        assert!(x.with_slice(&[Slice::Index(0)], Tensor::from([[1, 2]])).is_err());
         assert!(x.with_slice(&[Slice::Index(2)], 0).is_err());
         assert!(x.with_slice(&[Slice::Index(0)], Tensor::from([1.0f32, 2.0])).is_err());
         assert!(x.with_slice(&[Slice::Index(0)], 0.5).is_err());

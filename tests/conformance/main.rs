@@ -44,8 +44,8 @@ pub fn problem(text: impl Into<String>) -> Box<dyn Error> {
 fn run(check: &Check<'_>) -> Outcome<bool> {
     let case = check.case;
     match (case.group(), case.mode.as_str()) {
-        (_, "op") => ops::run(check),
-        (_, "call" | "script") => modules::run(check),
+        (_, "op" | "function") => ops::run(check),
+        (_, "call" | "script") | ("rnn", _) => modules::run(check),
         (_, "train") => train::run(check),
         (_, "optimizer") => optimizers::run(check),
         ("initializers", _) => initializers::run(check),

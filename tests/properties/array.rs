@@ -148,7 +148,12 @@ pub fn near(got: &Tensor, want: &Array, tolerance: f64) -> Result<(), TestCaseEr
 
 /// The number of cases and their seed.
 pub fn config() -> ProptestConfig {
-    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut config = ProptestConfig {
+        failure_persistence: None,
+        // As many as the cases need that were asked for.
+        max_local_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    };
     if env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 2048;
     }

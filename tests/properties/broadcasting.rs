@@ -79,7 +79,7 @@ proptest! {
             .prop_flat_map(|(a, b, c)| (array(a), array(b), array(c), layout()))
             .prop_map(|(a, b, c, l)| (common(&[&a.shape, &b.shape, &c.shape]).unwrap(), a, b, c, l))
     ) {
-        let y = c.tensor().greater(0.0)?.where_else(&a.laid(&of_a), &b.tensor())?;
+        let y = c.tensor().greater(0.0)?.where_else(&a.laid(&of_a), b.tensor())?;
         let choose = |p: &[usize]| if c.at_broadcast(p) > 0.0 { a.at_broadcast(p) } else { b.at_broadcast(p) };
         same(&y, &Array::from_fn(&whole, choose))?;
     }

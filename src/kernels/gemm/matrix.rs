@@ -7,8 +7,8 @@ pub(crate) struct Matrix<'a, T> {
     offset: usize,
     pub(in crate::kernels) rows: usize,
     pub(in crate::kernels) cols: usize,
-    pub(super) row_stride: isize,
-    pub(super) col_stride: isize,
+    pub(in crate::kernels) row_stride: isize,
+    pub(in crate::kernels) col_stride: isize,
 }
 
 impl<'a, T> Matrix<'a, T> {
@@ -82,7 +82,7 @@ impl<'a, T> Matrix<'a, T> {
     }
 
     /// The address of element `(i, j)`. It may only be read if the element exists.
-    pub(super) fn at(&self, i: usize, j: usize) -> *const T {
+    pub(in crate::kernels) fn at(&self, i: usize, j: usize) -> *const T {
         let offset = i as isize * self.row_stride + j as isize * self.col_stride;
         self.data.as_ptr().wrapping_add(self.offset).wrapping_offset(offset)
     }

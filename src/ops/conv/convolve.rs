@@ -120,7 +120,7 @@ impl Tensor {
     /// | `b` | `[out]` |
     /// | `y` | `[batch, spatial'.., out]` |
     ///
-    /// A kernel larger than a [`Padding::Valid`] input gives an empty output.
+    /// A kernel larger than a [`Padding::Valid`](crate::ops::Padding::Valid) input gives an empty output.
     ///
     /// # Errors
     /// Shapes, channels or dtypes that do not fit; a stride, rate or kernel of 0; stride and rate both above 1.
@@ -165,17 +165,7 @@ impl Tensor {
                 expected,
             ));
         }
-        let window = Window::new("convolve_transpose", output, &kernel, options)?;
-        if window.output != dims {
-            let expected =
-                format!("dims whose convolution gives {dims:?}; this one gives {:?}", window.output);
-            return Err(Error::argument(
-                "convolve_transpose",
-                "output_shape",
-                format!("{output:?}"),
-                expected,
-            ));
-        }
+        let window = options.check_transpose("convolve_transpose", &dims, &kernel, output)?;
         apply(ConvInputGradient(window), [Input::Ref(self), w])
     }
 }

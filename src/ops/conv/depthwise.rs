@@ -265,16 +265,16 @@ mod tests {
     fn misfits_are_errors_and_nothing_gives_nothing() {
         let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32).unwrap();
         let (x, options) = (zeros(&[1, 4, 4, 2]), ConvOptions::default());
-        let message = x.depthwise_convolve(&zeros(&[3, 3, 5, 1]), &options).unwrap_err().to_string();
+        let message = x.depthwise_convolve(zeros(&[3, 3, 5, 1]), &options).unwrap_err().to_string();
         assert!(message.contains("2 channels") && message.contains("[3, 3, 5, 1]"), "{message}");
-        assert!(x.depthwise_convolve(&zeros(&[3, 2, 1]), &options).is_err());
-        assert!(x.depthwise_convolve(&zeros(&[0, 3, 2, 1]), &options).is_err());
-        assert!(zeros(&[4]).depthwise_convolve(&zeros(&[1]), &options).is_err());
+        assert!(x.depthwise_convolve(zeros(&[3, 2, 1]), &options).is_err());
+        assert!(x.depthwise_convolve(zeros(&[0, 3, 2, 1]), &options).is_err());
+        assert!(zeros(&[4]).depthwise_convolve(zeros(&[1]), &options).is_err());
         let w = zeros(&[3, 3, 2, 2]);
         assert_eq!(zeros(&[0, 4, 4, 2]).depthwise_convolve(&w, &options).unwrap().shape(), &[0, 4, 4, 4]);
         assert_eq!(zeros(&[1, 0, 4, 2]).depthwise_convolve(&w, &options).unwrap().shape(), &[1, 0, 4, 4]);
-        let none = zeros(&[1, 4, 4, 0]).depthwise_convolve(&zeros(&[3, 3, 0, 1]), &options).unwrap();
+        let none = zeros(&[1, 4, 4, 0]).depthwise_convolve(zeros(&[3, 3, 0, 1]), &options).unwrap();
         assert_eq!(none.shape(), &[1, 4, 4, 0]);
-        assert_eq!(x.depthwise_convolve(&zeros(&[3, 3, 2, 0]), &options).unwrap().shape(), &[1, 4, 4, 0]);
+        assert_eq!(x.depthwise_convolve(zeros(&[3, 3, 2, 0]), &options).unwrap().shape(), &[1, 4, 4, 0]);
     }
 }

@@ -14,7 +14,7 @@ use super::options::{ConvOptions, Padding, per_axis, window};
 
 /// The numbers of one convolution; all three ops of a convolution and its gradients share them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// Spatial dims of the input.
     pub(super) input: Vec<usize>,
     pub(super) kernel: Vec<usize>,
@@ -93,6 +93,25 @@ impl Window {
             return Err(Error::shape(self.name(), "w", w.shape(), format!("[{:?}, in, out]", self.kernel)));
         }
         Ok((w.shape()[n], w.shape()[n + 1]))
+    }
+}
+
+impl ConvOptions {
+    /// The convolution of `output` with these options, which must give `input`: then its adjoint takes `input` to `output`.
+    pub(crate) fn check_transpose(
+        &self,
+        op: &'static str,
+        input: &[usize],
+        kernel: &[usize],
+        output: &[usize],
+    ) -> Result<Window> {
+        let window = Window::new(op, output, kernel, self)?;
+        if window.output != input {
+            let expected =
+                format!("dims whose convolution gives {input:?}; this one gives {:?}", window.output);
+            return Err(Error::argument(op, "output_shape", format!("{output:?}"), expected));
+        }
+        Ok(window)
     }
 }
 

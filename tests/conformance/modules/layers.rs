@@ -3,13 +3,17 @@
 use couplet::nets::MLP;
 use couplet::nn::pad::LayerPadding;
 use couplet::nn::{
-    BatchNorm, Bias, Conv1D, Conv2D, Conv3D, ConvND, Dropout, Flatten, Linear, Reshape, Sequential, Sizes,
+    BatchApply, BatchNorm, Bias, Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose,
+    ConvND, ConvNDTranspose, DepthwiseConv2D, Dropout, Embed, Flatten, GroupNorm, InstanceNorm, LayerNorm,
+    Linear, NormAxes, ParallelLinears, Reshape, Sequential, Sizes,
 };
-use couplet::{Deferred, Forward, Module, Padding};
+use couplet::{Deferred, Forward, Module, Padding, Tensor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::args::{Args, OneOrMany};
+use crate::case;
+use crate::ops::PaddingSpec;
 use crate::values::{Function, Init, PadFunction};
 use crate::{Outcome, problem};
 
@@ -23,16 +27,23 @@ type Build = fn(&mut Args) -> Outcome<Box<dyn Layer>>;
 
 /// All layers that are built.
 const LAYERS: &[(&str, Build)] = &[
+    ("BatchApply", |args| boxed(batch_apply(args)?)),
     ("BatchNorm", |args| boxed(batch_norm(args)?)),
     ("Bias", |args| boxed(bias(args)?)),
     ("Conv1D", |args| boxed(convolution(Conv1D::new, args)?)),
     ("Conv2D", |args| boxed(convolution(Conv2D::new, args)?)),
     ("Conv3D", |args| boxed(convolution(Conv3D::new, args)?)),
+    ("Conv1DTranspose", |args| boxed(transposed(Conv1DTranspose::new, args)?)),
+    ("Conv2DTranspose", |args| boxed(transposed(Conv2DTranspose::new, args)?)),
+    ("Conv3DTranspose", |args| boxed(transposed(Conv3DTranspose::new, args)?)),
     ("Deferred", |args| boxed(deferred(args)?)),
+    ("DepthwiseConv2D", |args| boxed(depthwise(args)?)),
     ("Dropout", |args| boxed(dropout(args)?)),
+    ("Embed", |args| boxed(embed(args)?)),
     ("Flatten", |args| boxed(flatten(args)?)),
     ("Linear", |args| boxed(linear(args)?)),
     ("MLP", |args| boxed(mlp(args)?)),
+    ("ParallelLinears", |args| boxed(parallel_linears(args)?)),
     ("Reshape", |args| boxed(reshape(args)?)),
     ("Sequential", |args| boxed(sequential(args)?)),
 ];
@@ -68,6 +79,7 @@ macro_rules! set {
         module
     }};
 }
+pub(super) use set;
 
 pub fn batch_norm(args: &mut Args) -> Outcome<BatchNorm> {
     let norm = BatchNorm::new(args.need("create_scale")?, args.need("create_offset")?);
@@ -92,6 +104,61 @@ fn convolution<const N: usize>(new: fn(usize, Sizes) -> ConvND<N>, args: &mut Ar
         with_bias: bool, w_init: Init, b_init: Init))
 }
 
+fn transposed<const N: usize>(
+    new: fn(usize, Sizes) -> ConvNDTranspose<N>,
+    args: &mut Args,
+) -> Outcome<ConvNDTranspose<N>> {
+    let mut layer = new(args.need("output_channels")?, args.need::<OneOrMany<usize>>("kernel_shape")?.into());
+    if let Some(format) = args.get::<String>("data_format")? {
+        layer = layer.data_format(&format);
+    }
+    if let Some(padding) = args.get::<PaddingSpec>("padding")? {
+        layer = layer.padding(padding.padding()?);
+    }
+    Ok(set!(layer, args, output_shape: Vec<usize>, stride: OneOrMany<usize>, rate: OneOrMany<usize>,
+        with_bias: bool, w_init: Init, b_init: Init))
+}
+
+fn depthwise(args: &mut Args) -> Outcome<DepthwiseConv2D> {
+    let mut layer = DepthwiseConv2D::new(args.need::<OneOrMany<usize>>("kernel_shape")?);
+    if let Some(format) = args.get::<String>("data_format")? {
+        layer = layer.data_format(&format);
+    }
+    Ok(set!(layer, args, channel_multiplier: usize, stride: OneOrMany<usize>, rate: OneOrMany<usize>,
+        padding: PaddingArgument, with_bias: bool, w_init: Init, b_init: Init))
+}
+
+/// A table given as rows.
+#[derive(Deserialize)]
+struct Table {
+    values: Vec<Vec<f32>>,
+}
+
+fn embed(args: &mut Args) -> Outcome<Embed> {
+    let mut layer = match (args.get::<usize>("vocab_size")?, args.get::<Table>("existing_vocab")?) {
+        (Some(vocab_size), None) => Embed::new(vocab_size),
+        (None, Some(Table { values })) => {
+            let (rows, columns) = (values.len(), values.first().map_or(0, Vec::len));
+            Embed::from_existing(Tensor::from_vec(values.concat(), [rows, columns])?)
+        }
+        _ => return Err(problem("a size or a table, not both")),
+    };
+    if let Some(dtype) = args.get::<String>("dtype")? {
+        layer = layer.dtype(case::dtype(&dtype)?);
+    }
+    Ok(set!(layer, args, embed_dim: usize, densify_gradients: bool, initializer: Init, trainable: bool))
+}
+
+fn parallel_linears(args: &mut Args) -> Outcome<ParallelLinears> {
+    let layer = ParallelLinears::new(args.need("output_size")?);
+    Ok(set!(layer, args, with_bias: bool, w_init: Init, b_init: Init))
+}
+
+fn batch_apply(args: &mut Args) -> Outcome<BatchApply> {
+    let layer = BatchApply::new(args.need::<LayerArgument>("module")?.0);
+    Ok(set!(layer, args, num_dims: usize))
+}
+
 fn deferred(args: &mut Args) -> Outcome<Deferred<Box<dyn Forward>>> {
     let constructor = args.need::<Value>("constructor")?;
     serde_json::from_value::<LayerArgument>(constructor.clone())?;
@@ -108,6 +175,51 @@ fn dropout(args: &mut Args) -> Outcome<Dropout> {
 
 fn flatten(args: &mut Args) -> Outcome<Flatten> {
     Ok(set!(Flatten::new(), args, preserve_dims: usize))
+}
+
+/// An axis, several, or a slice.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AxisArgument {
+    One(isize),
+    List(Vec<isize>),
+    Slice { slice: (isize, Option<isize>) },
+}
+
+impl From<AxisArgument> for NormAxes {
+    fn from(axis: AxisArgument) -> Self {
+        match axis {
+            AxisArgument::One(axis) => axis.into(),
+            AxisArgument::List(axes) => axes.into(),
+            AxisArgument::Slice { slice: (start, None) } => (start..).into(),
+            AxisArgument::Slice { slice: (start, Some(end)) } => NormAxes::between(start, end),
+        }
+    }
+}
+
+/// The data format too, which is text.
+macro_rules! set_norm {
+    ($module:expr, $args:ident $(, $argument:ident: $kind:ty)*) => {{
+        let module = match $args.get::<String>("data_format")? {
+            Some(format) => $module.data_format(&format),
+            None => $module,
+        };
+        Ok(set!(module, $args, eps: f64, scale_init: Init, offset_init: Init $(, $argument: $kind)*))
+    }};
+}
+
+pub fn layer_norm(args: &mut Args) -> Outcome<LayerNorm> {
+    let axis = args.need::<AxisArgument>("axis")?;
+    set_norm!(LayerNorm::new(axis, args.need("create_scale")?, args.need("create_offset")?), args)
+}
+
+pub fn instance_norm(args: &mut Args) -> Outcome<InstanceNorm> {
+    set_norm!(InstanceNorm::new(args.need("create_scale")?, args.need("create_offset")?), args)
+}
+
+pub fn group_norm(args: &mut Args) -> Outcome<GroupNorm> {
+    let groups = args.need("groups")?;
+    set_norm!(GroupNorm::new(groups), args, axis: AxisArgument, create_scale: bool, create_offset: bool)
 }
 
 fn linear(args: &mut Args) -> Outcome<Linear> {

@@ -1,5 +1,6 @@
 //! Modules of the reference: construction, variables, calls and scripts.
 
+mod cores;
 pub mod donor;
 pub mod initial;
 pub mod layers;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::args::Args;
 use crate::case::{Case, dtype};
 use crate::check::Check;
-use crate::{Outcome, Outputs, gradients, problem};
+use crate::{Outcome, Outputs, gradients, mended, problem};
 
 /// Something that a case calls, and what it is called with.
 pub trait Subject {
@@ -109,6 +110,9 @@ pub fn one(y: couplet::Result<Tensor>) -> Outcome<Outputs> {
 pub fn build(module: &str, ctor: &Map<String, Value>) -> Outcome<Option<Box<dyn Subject>>> {
     let Some((_, build)) = subjects::SUBJECTS.iter().find(|(name, _)| *name == module) else {
         let layer = layers::build(module, ctor)?;
+        if layer.is_none() {
+            return cores::build(module, ctor);
+        }
         return Ok(layer.map(|layer| -> Box<dyn Subject> { Box::new(subjects::Plain(layer)) }));
     };
     let mut args = Args::new(ctor);
@@ -117,10 +121,21 @@ pub fn build(module: &str, ctor: &Map<String, Value>) -> Outcome<Option<Box<dyn 
     Ok(Some(subject))
 }
 
+/// The subject of a case, or `None` if there is no such module.
+fn of_case(case: &Case) -> Outcome<Option<Box<dyn Subject>>> {
+    match case.mode.as_str() {
+        "call" | "script" => build(&case.module, &case.ctor),
+        _ => cores::of_case(case),
+    }
+}
+
 /// Runs a case, or returns false if there is no such module.
 pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let case = check.case;
-    let Some(subject) = build(&case.module, &case.ctor)? else { return Ok(false) };
+    let Some(subject) = of_case(case)? else { return Ok(false) };
+    if mended::computation(check)? {
+        return Ok(true);
+    }
     // A module may create what needs no input at once; then it draws before it can be filled.
     donor::fill(subject.module(), case, "var/")?;
     let generator = Generator::seed(1);
@@ -146,7 +161,7 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
             check.tensor(&key, &variable.value());
         }
     }
-    initial::check(check, &|| build(&case.module, &case.ctor)?.ok_or_else(|| problem("it vanished")))?;
+    initial::check(check, &|| of_case(case)?.ok_or_else(|| problem("it vanished")))?;
     Ok(true)
 }
 

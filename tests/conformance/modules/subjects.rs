@@ -1,9 +1,9 @@
 //! Modules whose calls take more than one input, and pairs of modules.
 
-use couplet::metrics::{ExponentialMovingAverage, Metric};
+use couplet::metrics::{ExponentialMovingAverage, Mean, Metric, Sum};
 use couplet::nets::MLP;
-use couplet::nn::{BatchNorm, BatchNormCall, Bias, Reshape};
-use couplet::{Forward, Module, Once, Scope};
+use couplet::nn::{BatchNorm, BatchNormCall, Bias, GroupNorm, InstanceNorm, LayerNorm, Reshape};
+use couplet::{Forward, Module, Once, Result, Scope, Tensor};
 use serde_json::{Map, Value};
 
 use super::layers::{self, Layer};
@@ -19,7 +19,14 @@ pub const SUBJECTS: &[(&str, Build)] = &[
         let average = ExponentialMovingAverage::new(args.need("decay")?);
         Ok(Box::new(Statistic(layers::named(average, args)?)))
     }),
+    ("GroupNorm", |args| Ok(Box::new(Conditional(layers::group_norm(args)?, GroupNorm::forward_with)))),
+    ("InstanceNorm", |args| {
+        Ok(Box::new(Conditional(layers::instance_norm(args)?, InstanceNorm::forward_with)))
+    }),
+    ("LayerNorm", |args| Ok(Box::new(Conditional(layers::layer_norm(args)?, LayerNorm::forward_with)))),
+    ("Mean", |args| Ok(Box::new(Statistic(layers::named(Mean::new(), args)?)))),
     ("MLP.reverse", |args| Ok(Box::new(there_and_back(args)?))),
+    ("Sum", |args| Ok(Box::new(Statistic(layers::named(Sum::new(), args)?)))),
     ("Reshape.reversed", |args| {
         Ok(Box::new(Undone(layers::reshape(&mut inner(args, "reshape", "Reshape")?)?)))
     }),
@@ -68,6 +75,23 @@ impl Subject for Norm {
             offset: offset.as_ref(),
         };
         one(self.0.forward_with(&x, call))
+    }
+}
+
+/// A call with a scale and an offset, which may be missing.
+type ConditionalCall<M> = fn(&M, &Tensor, Option<&Tensor>, Option<&Tensor>) -> Result<Tensor>;
+
+/// A normalisation that takes scale and offset in its call.
+struct Conditional<M>(M, ConditionalCall<M>);
+
+impl<M: Module> Subject for Conditional<M> {
+    fn module(&self) -> &dyn Module {
+        &self.0
+    }
+
+    fn call(&self, x: &mut Inputs, _: &mut Args) -> Outcome<Outputs> {
+        let (x, scale, offset) = (x.next()?, x.keyword("scale"), x.keyword("offset"));
+        one((self.1)(&self.0, &x, scale.as_ref(), offset.as_ref()))
     }
 }
 

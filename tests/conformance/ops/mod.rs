@@ -2,10 +2,13 @@
 
 mod convolution;
 mod elementwise;
+mod functions;
 mod linear;
 mod neural;
 mod reductions;
 mod shape;
+
+pub use convolution::PaddingSpec;
 
 use couplet::Tensor;
 
@@ -14,7 +17,7 @@ use crate::check::Check;
 use crate::{Outcome, Outputs, gradients, mended};
 
 /// An operation of the reference: its tensors in order, and its other arguments.
-type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
+pub type Op = fn(&[Tensor], &mut Args) -> Outcome<Outputs>;
 
 /// All operations that are built.
 const OPS: &[&[(&str, Op)]] =
@@ -23,13 +26,19 @@ const OPS: &[&[(&str, Op)]] =
 /// Step functions: the reference gives no gradient, we give zeros.
 const STEPS: &[&str] = &["floor", "ceil", "round"];
 
+/// The function of that name, if it is built.
+pub fn function(name: &str) -> Option<Op> {
+    functions::OPS.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
+}
+
 /// Runs a case, or returns false if there is no such operation.
 pub fn run(check: &Check<'_>) -> Outcome<bool> {
     let case = check.case;
-    let Some((name, op)) = OPS.iter().copied().flatten().find(|(name, _)| *name == case.module) else {
+    let lists = if case.mode == "function" { &[functions::OPS] } else { OPS };
+    let Some((name, op)) = lists.iter().copied().flatten().find(|(name, _)| *name == case.module) else {
         return Ok(false);
     };
-    if mended::op(check)? {
+    if mended::computation(check)? {
         return Ok(true);
     }
     let mut args = Args::new(&case.call);
