@@ -125,7 +125,7 @@ proptest! {
 
 /// Shapes of more than one block of the kernels.
 fn large_pair() -> impl Strategy<Value = (Array, Array, Layout, Layout)> {
-    (1usize..=4, 1usize..=300, 1usize..=140)
+    (1usize..=4, 1usize..=200, 1usize..=70)
         .prop_map(|(a, b, c)| vec![a, b, c])
         .prop_flat_map(|whole| (Just(whole.clone()), part_of(&whole)))
         .prop_flat_map(|(a, b)| (array(a), array(b), layout(), layout()))
