@@ -27,10 +27,22 @@ pub fn positions(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
 }
 
 impl Array {
-    /// The array with `f(position)` everywhere.
-    pub fn from_fn(shape: &[usize], f: impl FnMut(&[usize]) -> f64) -> Self {
-        let mut f = f;
-        Array { shape: shape.to_vec(), data: positions(shape).map(|p| f(&p)).collect() }
+    /// The array with `f(position)` everywhere, in row-major order.
+    pub fn from_fn(shape: &[usize], mut f: impl FnMut(&[usize]) -> f64) -> Self {
+        let mut position = vec![0; shape.len()];
+        let size = shape.iter().product();
+        let mut data = Vec::with_capacity(size);
+        for _ in 0..size {
+            data.push(f(&position));
+            for (p, &dim) in position.iter_mut().zip(shape).rev() {
+                *p += 1;
+                if *p < dim {
+                    break;
+                }
+                *p = 0;
+            }
+        }
+        Array { shape: shape.to_vec(), data }
     }
 
     pub fn zeros(shape: &[usize]) -> Self {
@@ -54,11 +66,8 @@ impl Array {
     /// The element that stands at `position` once the array is broadcast to a shape of that rank.
     pub fn at_broadcast(&self, position: &[usize]) -> f64 {
         let own = &position[position.len() - self.shape.len()..];
-        self.at(&own
-            .iter()
-            .zip(&self.shape)
-            .map(|(&p, &dim)| if dim == 1 { 0 } else { p })
-            .collect::<Vec<_>>())
+        let place = |at, (&p, &dim): (&usize, &usize)| at * dim + if dim == 1 { 0 } else { p };
+        self.data[own.iter().zip(&self.shape).fold(0, place)]
     }
 
     /// A tensor of these numbers.
@@ -74,8 +83,8 @@ impl Array {
         order.sort_by_key(|&axis| layout.keys[axis]);
         let turned = |axis: usize, p: usize| if layout.turned[axis] { self.shape[axis] - 1 - p } else { p };
         let outer: Vec<usize> = order.iter().map(|&axis| self.shape[axis] * layout.gaps[axis]).collect();
+        let mut position = vec![0; rank];
         let stored = Array::from_fn(&outer, |p| {
-            let mut position = vec![0; rank];
             for (&axis, p) in order.iter().zip(p) {
                 if p % layout.gaps[axis] != 0 {
                     return f64::NAN;
@@ -155,7 +164,7 @@ pub fn config() -> ProptestConfig {
         ..ProptestConfig::default()
     };
     if env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = 2048;
+        config.cases = 4096;
     }
     if env::var_os("PROPTEST_RNG_SEED").is_none() {
         config.rng_seed = RngSeed::Fixed(20_260_517);

@@ -3,7 +3,7 @@
 use couplet::{GradientTape, Result, Tensor};
 use proptest::prelude::*;
 
-use crate::array::{Array, Layout, array, config, layout, positions, same, shape};
+use crate::array::{Array, Layout, array, config, fewer, layout, positions, same, shape};
 
 /// A shape, and one that broadcasts to it: leading axes left out, others at size 1.
 fn part_of(whole: &[usize]) -> impl Strategy<Value = Vec<usize>> + use<> {
@@ -120,5 +120,27 @@ proptest! {
         prop_assert_eq!(x.broadcast_to(&b[..]).is_ok(), fits);
         let fits = b.len() <= a.len() && common(&[&a, &b]).as_ref() == Some(&a);
         prop_assert_eq!(x.sum_to(&b[..]).is_ok(), fits);
+    }
+}
+
+/// Shapes of more than one block of the kernels.
+fn large_pair() -> impl Strategy<Value = (Array, Array, Layout, Layout)> {
+    (1usize..=4, 1usize..=200, 1usize..=70)
+        .prop_map(|(a, b, c)| vec![a, b, c])
+        .prop_flat_map(|whole| (Just(whole.clone()), part_of(&whole)))
+        .prop_flat_map(|(a, b)| (array(a), array(b), layout(), layout()))
+}
+
+proptest! {
+    #![proptest_config(fewer())]
+
+    #[test]
+    fn pairs_beyond_one_block((a, b, of_a, of_b) in large_pair(), op in prop::sample::select(&OPS[..])) {
+        let (x, y) = (a.laid(&of_a), b.laid(&of_b));
+        same(&x, &a)?;
+        same(&op.0(&x, &y)?, &Array::from_fn(&a.shape, |p| op.1(a.at_broadcast(p), b.at_broadcast(p))))?;
+        let sum = Array::from_fn(&a.shape, |p| a.at_broadcast(p) + b.at_broadcast(p));
+        same(&(a.laid(&of_a) + &y)?, &sum)?;
+        same(&(y + a.laid(&of_a))?, &sum)?;
     }
 }
