@@ -4,6 +4,7 @@
 extern crate self as couplet;
 
 pub mod autodiff;
+pub mod checkpoint;
 mod codec;
 pub mod data;
 mod dry;
@@ -31,7 +32,7 @@ mod variable;
 pub use autodiff::{GradientTape, Source, no_grad, value_and_grad};
 pub use couplet_derive::{Module, Visit, scoped};
 pub use dtype::{DType, Element};
-pub use error::{Error, Result};
+pub use error::{Error, Fault, Result};
 pub use kernels::parallel::{threads, with_threads};
 #[doc(hidden)]
 pub use module::private as __private;

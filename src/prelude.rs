@@ -22,4 +22,6 @@ pub use crate::recurrent::{
 pub use crate::scope::Scope;
 pub use crate::tensor::{Shape, Tensor};
 pub use crate::variable::Variable;
-pub use crate::{DType, Element, Error, Module, Result, data, functional, init, losses, optim, random, scoped};
+pub use crate::{
+    DType, Element, Error, Module, Result, data, functional, init, losses, optim, random, scoped,
+};

@@ -106,7 +106,8 @@ impl<M: Visit> Instance<M> {
         let mut loaded = Ok(());
         walk(copy.module.node(), |path, node| {
             if let (Node::State(state), Some(value), true) = (node, values.remove(path), loaded.is_ok()) {
-                loaded = value.to_vec::<u8>().and_then(|bytes| state.load(&bytes)).map_err(|e| e.within(path));
+                loaded =
+                    value.to_vec::<u8>().and_then(|bytes| state.load(&bytes)).map_err(|e| e.within(path));
             }
         });
         loaded?;

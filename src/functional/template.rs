@@ -72,11 +72,7 @@ impl<M: Visit> Template<M> {
     ///
     /// # Errors
     /// They fit none; all differences are listed.
-    pub(super) fn instance(
-        &self,
-        values: &Values,
-        f: impl FnOnce(&M) -> Result<()>,
-    ) -> Result<Instance<M>> {
+    pub(super) fn instance(&self, values: &Values, f: impl FnOnce(&M) -> Result<()>) -> Result<Instance<M>> {
         // Variables for which there is no value start at zero, so that nothing is drawn before that is reported.
         let instance = dry::blank(|| self.built(values, f))?;
         let differences = instance.differences(values);

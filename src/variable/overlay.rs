@@ -110,7 +110,8 @@ pub(crate) fn modify_all<const N: usize>(
     // Taken out rather than cloned, so that a buffer nobody else holds is written in place.
     let take = |variable: &Variable| {
         OVERLAYS.with_borrow_mut(|list| {
-            let mut found = list.iter_mut().rev().filter_map(|overlay| overlay.values.get_mut(&variable.id()));
+            let mut found =
+                list.iter_mut().rev().filter_map(|overlay| overlay.values.get_mut(&variable.id()));
             found.next().map(|laid| std::mem::replace(&mut laid.value, variable.own()))
         })
     };
@@ -184,7 +185,8 @@ mod tests {
 
     #[test]
     fn what_was_written_to_others_is_known_by_name() {
-        let (kept, local) = (Variable::from_tensor("kept", scalar(1.0)), Variable::from_tensor("local", scalar(1.0)));
+        let (kept, local) =
+            (Variable::from_tensor("kept", scalar(1.0)), Variable::from_tensor("local", scalar(1.0)));
         let ((), overlay) = Overlay::new([]).run(|| {
             kept.assign(&scalar(2.0)).unwrap();
             local.assign(&scalar(2.0)).unwrap();

@@ -1,5 +1,9 @@
 //! The one error type of the crate.
 
+mod fault;
+
+pub use fault::Fault;
+
 use crate::dtype::DType;
 
 /// What every fallible call returns.
@@ -107,6 +111,20 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// The bytes of a file are not what its format asks for.
+    #[error("{path}{}{}: {fault}: {problem}", place(.tensor, "tensor "), place(.offset, "byte "))]
+    Format {
+        /// The file.
+        path: String,
+        /// Where in the file, in bytes from its beginning, if the fault has a place.
+        offset: Option<u64>,
+        /// The key of the tensor, if the fault lies in one.
+        tensor: Option<String>,
+        /// What kind of fault it is.
+        fault: Fault,
+        /// What came and what would be right.
+        problem: String,
+    },
     /// An error inside a module: the path of the module and the error itself.
     #[error("in {path}: {source}")]
     In {
@@ -117,7 +135,36 @@ pub enum Error {
     },
 }
 
+/// A part of the place of a fault, where it is known.
+fn place(part: &Option<impl std::fmt::Display>, name: &str) -> String {
+    part.as_ref().map_or_else(String::new, |part| format!(", {name}{part}"))
+}
+
 impl Error {
+    /// A file's content is not what its format asks for.
+    pub(crate) fn format(path: &std::path::Path, fault: Fault, problem: impl Into<String>) -> Self {
+        let path = path.display().to_string();
+        Error::Format { path, offset: None, tensor: None, fault, problem: problem.into() }
+    }
+
+    /// The error with the place in the file, if it is one of a file's content and has none yet.
+    #[must_use]
+    pub(crate) fn at_offset(mut self, at: u64) -> Self {
+        if let Error::Format { offset: offset @ None, .. } = &mut self {
+            *offset = Some(at);
+        }
+        self
+    }
+
+    /// The error with the key of the tensor, if it is one of a file's content and has none yet.
+    #[must_use]
+    pub(crate) fn of_tensor(mut self, key: &str) -> Self {
+        if let Error::Format { tensor: tensor @ None, .. } = &mut self {
+            *tensor = Some(key.to_owned());
+        }
+        self
+    }
+
     pub(crate) fn argument(
         op: &'static str,
         argument: &'static str,

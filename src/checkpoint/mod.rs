@@ -1,0 +1,8 @@
+//! Checkpoints: variables in files, matched by the path that leads to them.
+
+pub(crate) mod file;
+mod graph;
+mod stored;
+
+pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
+pub use stored::{Entry, Raw, Stored, StoredDType, Strings};
