@@ -2,7 +2,10 @@
 
 pub(crate) mod file;
 mod graph;
+mod replace;
 mod stored;
+#[cfg(test)]
+mod testing;
 
 pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};

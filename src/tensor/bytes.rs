@@ -1,16 +1,40 @@
 //! The elements of a tensor as bytes, for files.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::dtype::{DType, for_dtype};
 use crate::error::{Error, Result};
 use crate::kernels::bytes::Bytes;
+use crate::kernels::parallel;
 
 use super::{Shape, Tensor, checked_size, take};
+
+/// Elements of one task of a thread, and of one step of [`each_bytes`](Tensor::each_bytes).
+const CHUNK: usize = 1 << 16;
 
 impl Tensor {
     /// Appends the elements to `bytes`: in row-major order, each in little-endian order.
     pub(crate) fn write_bytes(&self, bytes: &mut Vec<u8>) -> Result<()> {
         let x = self.to_contiguous();
         for_dtype!(self.dtype(), T => T::write(x.as_slice::<T>()?.unwrap_or(&[]), bytes));
+        Ok(())
+    }
+
+    /// Calls `take` with the bytes that [`write_bytes`](Tensor::write_bytes) appends, some after the others. Elements that are
+    /// not contiguous are copied once.
+    pub(crate) fn each_bytes<E: From<Error>>(
+        &self,
+        mut take: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let x = self.to_contiguous();
+        let mut bytes = Vec::with_capacity(self.size().min(CHUNK) * self.dtype().size());
+        for_dtype!(self.dtype(), T => {
+            for x in x.as_slice::<T>()?.unwrap_or(&[]).chunks(CHUNK) {
+                bytes.clear();
+                T::write(x, &mut bytes);
+                take(&bytes)?;
+            }
+        });
         Ok(())
     }
 
@@ -27,7 +51,14 @@ impl Tensor {
         }
         for_dtype!(dtype, T => {
             let mut y = take::<T>(size);
-            if !T::read(bytes, &mut y) {
+            let invalid = AtomicBool::new(false);
+            parallel::for_each_chunk_mut(&mut y, CHUNK, |i, y| {
+                let start = i * CHUNK * size_of::<T>();
+                if !T::read(&bytes[start..start + size_of_val(y)], y) {
+                    invalid.store(true, Ordering::Relaxed);
+                }
+            });
+            if invalid.into_inner() {
                 return Err(Error::argument(OP, "bytes", "a byte above 1", "0 or 1 for each bool"));
             }
             Ok(Tensor::from_taken(y, shape))
