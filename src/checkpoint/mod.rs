@@ -1,9 +1,14 @@
 //! Checkpoints: variables in files, matched by the path that leads to them.
 
+mod binding;
 pub(crate) mod file;
 mod graph;
+mod live;
+mod native;
 mod replace;
+mod snapshot;
 mod stored;
+pub(crate) mod temporary;
 #[cfg(test)]
 mod testing;
 
