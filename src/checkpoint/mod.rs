@@ -3,6 +3,10 @@
 pub(crate) mod file;
 mod graph;
 mod stored;
+#[cfg(feature = "tensorflow")]
+mod temporary;
+#[cfg(feature = "tensorflow")]
+pub mod tensorflow;
 
 pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};

@@ -81,13 +81,17 @@ pub(super) struct BlockReader<'a> {
 impl<'a> BlockReader<'a> {
     /// Over the contents of a block; what is wrong with them otherwise.
     pub(super) fn new(contents: &'a [u8]) -> Result<Self, String> {
-        let (rest, count) =
-            contents.split_last_chunk::<4>().ok_or_else(|| "a block without a number of restarts".to_owned())?;
+        let (rest, count) = contents
+            .split_last_chunk::<4>()
+            .ok_or_else(|| "a block without a number of restarts".to_owned())?;
         let count = u32::from_le_bytes(*count);
         let room = rest.len() / 4;
         let restarts = usize::try_from(count).unwrap_or(usize::MAX);
         if restarts == 0 || restarts > room {
-            return Err(format!("a block of {} bytes has {count} restarts, expected 1 to {room}", contents.len()));
+            return Err(format!(
+                "a block of {} bytes has {count} restarts, expected 1 to {room}",
+                contents.len()
+            ));
         }
         let entries = &rest[..rest.len() - 4 * restarts];
         Ok(BlockReader { entries, rest: entries, key: Vec::new() })
@@ -166,16 +170,17 @@ mod tests {
     fn lengths_that_lead_outside_are_noticed() {
         let block = |entries: &[u8]| [entries, &[0, 0, 0, 0, 1, 0, 0, 0]].concat();
         for entries in [
-            &[0][..],                                                                 // One length of three.
-            &[1, 0, 0],                                                               // Shares with nothing.
-            &[0, 1, 0],                                                               // No byte for the key.
-            &[0, 0, 2, 7],                                                            // One byte for a value of two.
-            &[0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1],                  // 2^64 - 1 and 1.
+            &[0][..],                                                // One length of three.
+            &[1, 0, 0],                                              // Shares with nothing.
+            &[0, 1, 0],                                              // No byte for the key.
+            &[0, 0, 2, 7],                                           // One byte for a value of two.
+            &[0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 1], // 2^64 - 1 and 1.
         ] {
             let contents = block(entries);
             assert!(BlockReader::new(&contents).unwrap().next().is_err(), "{entries:?}");
         }
-        for contents in [&[][..], &[1, 0, 0], &[0, 0, 0, 0], &[1, 0, 0, 0], &[9, 9, 9, 9, 255, 255, 255, 255]] {
+        for contents in [&[][..], &[1, 0, 0], &[0, 0, 0, 0], &[1, 0, 0, 0], &[9, 9, 9, 9, 255, 255, 255, 255]]
+        {
             assert!(BlockReader::new(contents).is_err(), "{contents:?}");
         }
     }

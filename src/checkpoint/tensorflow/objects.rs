@@ -10,7 +10,8 @@ pub(super) const GRAPH_KEY: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
 /// The graph in a message; what is wrong with it otherwise. It has a root, and every edge leads to a node.
 pub(super) fn decode(bytes: &[u8]) -> Result<ObjectGraph, String> {
-    let graph = proto::TrackableObjectGraph::decode(bytes).map_err(|e| format!("not an object graph: {e}"))?;
+    let graph =
+        proto::TrackableObjectGraph::decode(bytes).map_err(|e| format!("not an object graph: {e}"))?;
     let count = graph.nodes.len();
     if count == 0 {
         return Err("an object graph without a root".to_owned());
@@ -21,9 +22,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<ObjectGraph, String> {
             .filter(|&id| id < count)
             .ok_or_else(|| format!("an edge to node {id}, but there are {count}"))
     };
-    let child = |child: proto::ObjectReference| {
-        Ok(Child { name: child.local_name, node: node(child.node_id)? })
-    };
+    let child =
+        |child: proto::ObjectReference| Ok(Child { name: child.local_name, node: node(child.node_id)? });
     let slot = |slot: proto::SlotVariableReference| {
         let (variable, slot_variable) =
             (node(slot.original_variable_node_id)?, node(slot.slot_variable_node_id)?);
@@ -52,7 +52,10 @@ pub(super) fn encode(graph: &ObjectGraph) -> Vec<u8> {
         children: object
             .children
             .iter()
-            .map(|child| proto::ObjectReference { node_id: child.node as i32, local_name: child.name.clone() })
+            .map(|child| proto::ObjectReference {
+                node_id: child.node as i32,
+                local_name: child.name.clone(),
+            })
             .collect(),
         attributes: object
             .attributes
@@ -96,7 +99,8 @@ mod tests {
             saver: Some(("s".into(), "o".into())),
             ..ObjectNode::default()
         };
-        let leaf = ObjectNode { attributes: vec![attribute], has_values: Some(false), ..ObjectNode::default() };
+        let leaf =
+            ObjectNode { attributes: vec![attribute], has_values: Some(false), ..ObjectNode::default() };
         let graph = ObjectGraph { nodes: vec![root, leaf] };
         let bytes = [
             &b"\x0a\x1a\x0a\x05\x08\x01\x12\x01v\x1a\x05\x08\x01\x12\x01m\x22\x06\x0a\x01s\x12\x01o\x2a\x02\x08\x01"[..],

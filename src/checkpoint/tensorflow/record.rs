@@ -78,7 +78,16 @@ impl Record {
             return Err(malformed(problem));
         };
         let shape = Shape::from(dims);
-        Ok(Record { key: key.to_vec(), dtype: entry.dtype, shape, shard, offset, size, checksum: entry.crc32c, slices })
+        Ok(Record {
+            key: key.to_vec(),
+            dtype: entry.dtype,
+            shape,
+            shard,
+            offset,
+            size,
+            checksum: entry.crc32c,
+            slices,
+        })
     }
 
     /// The bytes for an index.
@@ -140,7 +149,8 @@ impl Header {
         let message = proto::Header::decode(bytes)
             .map_err(|e| (Fault::MalformedHeader, format!("not the header of a checkpoint: {e}")))?;
         let version = message.version.clone().unwrap_or_default();
-        if version.min_consumer > VERSION || version.bad_consumers.contains(&VERSION) || version.producer < 0 {
+        if version.min_consumer > VERSION || version.bad_consumers.contains(&VERSION) || version.producer < 0
+        {
             let problem = format!(
                 "written by version {} for readers of version {} or later but {:?}, this is version {VERSION}",
                 version.producer, version.min_consumer, version.bad_consumers
@@ -167,7 +177,16 @@ mod tests {
 
     fn tiny() -> Record {
         let (key, shape) = (b"v/.ATTRIBUTES/VARIABLE_VALUE".to_vec(), Shape::from([2]));
-        Record { key, dtype: 1, shape, shard: 0, offset: 0, size: 8, checksum: 0xf4c8_333d, slices: Vec::new() }
+        Record {
+            key,
+            dtype: 1,
+            shape,
+            shard: 0,
+            offset: 0,
+            size: 8,
+            checksum: 0xf4c8_333d,
+            slices: Vec::new(),
+        }
     }
 
     #[test]
@@ -198,10 +217,10 @@ mod tests {
         assert_eq!(Header::decode(&header).unwrap().shards, 1);
         assert!(Header::decode(&[0x08, 2, 0x10, 1]).unwrap().big_endian);
         for (bytes, fault) in [
-            (&[0x1a, 2, 0x10, 2][..], Fault::UnsupportedVersion),       // min_consumer 2
-            (&[0x1a, 3, 0x1a, 1, 1], Fault::UnsupportedVersion),        // bad_consumers [1]
-            (&[0x10, 2], Fault::MalformedHeader),                       // a third byte order
-            (&[0x08], Fault::MalformedHeader),                          // no value
+            (&[0x1a, 2, 0x10, 2][..], Fault::UnsupportedVersion), // min_consumer 2
+            (&[0x1a, 3, 0x1a, 1, 1], Fault::UnsupportedVersion),  // bad_consumers [1]
+            (&[0x10, 2], Fault::MalformedHeader),                 // a third byte order
+            (&[0x08], Fault::MalformedHeader),                    // no value
         ] {
             assert_eq!(Header::decode(bytes).unwrap_err().0, fault);
         }

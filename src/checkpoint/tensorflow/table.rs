@@ -159,10 +159,12 @@ pub(super) fn read(
         let mut entries = table.open(&contents, block)?;
         while !entries.is_at_end() {
             let at = if matches!(contents, Cow::Borrowed(_)) { entries.position() } else { 0 };
-            let (key, value) =
-                entries.next().map_err(|problem| table.malformed(block, problem).at_offset(block.offset as u64))?;
+            let (key, value) = entries
+                .next()
+                .map_err(|problem| table.malformed(block, problem).at_offset(block.offset as u64))?;
             if last.as_deref().is_some_and(|last| last >= key) {
-                return Err(table.malformed(block, format!("key {:?} is out of order", key.escape_ascii().to_string())));
+                return Err(table
+                    .malformed(block, format!("key {:?} is out of order", key.escape_ascii().to_string())));
             }
             room = room
                 .checked_sub(key.len())
@@ -194,7 +196,9 @@ impl<'a> Table<'a> {
         let (footer, magic) = footer.split_at(FOOTER - MAGIC.len());
         if magic != MAGIC {
             let problem = "the last 8 bytes are not those of an index of TensorFlow";
-            return Err(Error::format(path, Fault::BadMagic, problem).at_offset((length + footer.len()) as u64));
+            return Err(
+                Error::format(path, Fault::BadMagic, problem).at_offset((length + footer.len()) as u64)
+            );
         }
         Ok(Table { path, blocks, footer })
     }
@@ -219,7 +223,10 @@ impl<'a> Table<'a> {
         };
         let end = offset.checked_add(size).and_then(|end| end.checked_add(TRAILER as u64));
         if end.is_none_or(|end| end > self.blocks.len() as u64) {
-            let problem = format!("a block of {size} bytes at {offset}, but the footer begins at {}", self.blocks.len());
+            let problem = format!(
+                "a block of {size} bytes at {offset}, but the footer begins at {}",
+                self.blocks.len()
+            );
             return Err(Error::format(self.path, Fault::OutOfRange, problem).at_offset(origin as u64));
         }
         // Both lie within a slice.
@@ -228,7 +235,8 @@ impl<'a> Table<'a> {
 
     /// The contents of a block whose checksum is right: borrowed if they are not compressed.
     fn contents(&self, block: Handle) -> Result<Cow<'a, [u8]>> {
-        let fault = |fault, problem: String| Error::format(self.path, fault, problem).at_offset(block.offset as u64);
+        let fault =
+            |fault, problem: String| Error::format(self.path, fault, problem).at_offset(block.offset as u64);
         let bytes = &self.blocks[block.offset..][..block.size + TRAILER];
         let (checked, stored) = bytes.split_at(block.size + 1);
         let actual = checksum::mask(checksum::extend(0, checked));
@@ -247,12 +255,14 @@ impl<'a> Table<'a> {
                     return Err(fault(Fault::MalformedBlock, problem));
                 }
                 let contents = snap::raw::Decoder::new().decompress_vec(contents);
-                let contents = contents.map_err(|e| fault(Fault::MalformedBlock, format!("not a Snappy block: {e}")))?;
+                let contents =
+                    contents.map_err(|e| fault(Fault::MalformedBlock, format!("not a Snappy block: {e}")))?;
                 Ok(Cow::Owned(contents))
             }
-            other => {
-                Err(fault(Fault::UnsupportedCompression, format!("a block is of type {other}, expected 0 or 1 (Snappy)")))
-            }
+            other => Err(fault(
+                Fault::UnsupportedCompression,
+                format!("a block is of type {other}, expected 0 or 1 (Snappy)"),
+            )),
         }
     }
 
@@ -288,9 +298,9 @@ mod tests {
     #[test]
     fn keys_between_blocks_are_as_short_as_may_be() {
         for (last, next, between) in [
-            ("abcd", "abzz", "abd"),  // c < d < z.
-            ("abc", "abd", "abc"),    // Nothing lies between c and d.
-            ("ab", "abc", "ab"),      // One begins with the other.
+            ("abcd", "abzz", "abd"), // c < d < z.
+            ("abc", "abd", "abc"),   // Nothing lies between c and d.
+            ("ab", "abc", "ab"),     // One begins with the other.
             ("a\u{7f}", "b", "a\u{7f}"),
         ] {
             assert_eq!(separator(last.as_bytes(), next.as_bytes()), between.as_bytes());

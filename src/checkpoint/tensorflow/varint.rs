@@ -32,11 +32,6 @@ pub(super) fn read_size(bytes: &mut &[u8]) -> Option<usize> {
     read(bytes).and_then(|value| usize::try_from(value).ok())
 }
 
-/// How many bytes [`write`] appends.
-pub(super) fn length(value: u64) -> u64 {
-    u64::from((64 - (value | 1).leading_zeros()).div_ceil(7))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,7 +41,7 @@ mod tests {
         for value in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([u64::MAX]) {
             let mut bytes = Vec::new();
             write(value, &mut bytes);
-            assert_eq!(bytes.len() as u64, length(value));
+            assert_eq!(bytes.len(), (64 - (value | 1).leading_zeros()).div_ceil(7) as usize);
             let mut rest = bytes.as_slice();
             assert_eq!(read(&mut rest), Some(value));
             assert!(rest.is_empty());
