@@ -2,11 +2,14 @@
 
 pub(crate) mod file;
 mod graph;
+mod replace;
 mod stored;
 #[cfg(feature = "tensorflow")]
 mod temporary;
 #[cfg(feature = "tensorflow")]
 pub mod tensorflow;
+#[cfg(test)]
+mod testing;
 
 pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};

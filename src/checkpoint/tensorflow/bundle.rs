@@ -1,11 +1,13 @@
 //! Reading a checkpoint.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::data::{DataFiles, Range};
+use super::checksum;
+use super::data::DataFiles;
 use super::dtypes::Layout;
 use super::objects::{self, GRAPH_KEY};
 use super::partition::{Assembly, Region};
@@ -16,6 +18,7 @@ use super::{strings, variants};
 use crate::checkpoint::file::TensorFile;
 use crate::checkpoint::temporary::{file_error, with_suffix};
 use crate::checkpoint::{Entry, ObjectGraph, Raw, Stored, Strings};
+use crate::dtype::DType;
 use crate::error::{Error, Fault, Result};
 use crate::tensor::Tensor;
 
@@ -29,7 +32,7 @@ use crate::tensor::Tensor;
 /// | `variant`                                                    | [`Stored::Raw`]: the bytes of the file, to be copied  |
 /// | `resource`, `int2`, `uint2`, `float4_e2m1fn`, unknown ones   | an error; [`entries`](Bundle::entries) lists them     |
 ///
-/// Opening reads the index and verifies all of it. The data files are opened when the first tensor is read from them, and the
+/// Opening reads the index and verifies all of it. The data files are mapped when the first tensor is read from them, and the
 /// checksum of every tensor is verified as it is read. Tensors that are stored in slices are put together, whatever their dtype.
 /// Files of machines of either byte order are read.
 ///
@@ -201,20 +204,17 @@ impl Bundle {
             }
             Layout::Strings => {
                 let file = self.data.of(record)?;
-                let mut range = file.range(record)?;
-                let decoded = strings::decode(&range.rest()?, count, self.header.big_endian);
-                let (values, crc) = decoded.map_err(|(fault, problem)| range.fault(fault, problem))?;
-                range.verify(crc, record)?;
+                let decoded = strings::decode(file.range(record)?, count, self.header.big_endian);
+                let (values, crc) = decoded.map_err(|e| file.fault(record, e))?;
+                file.verify(crc, record)?;
                 Ok(Stored::Strings(Strings { shape: record.shape.clone(), values }))
             }
             Layout::Variants if !self.header.big_endian => {
                 let file = self.data.of(record)?;
-                let mut range = file.range(record)?;
-                let bytes = range.rest()?;
-                let crc = variants::verify(&bytes, count)
-                    .map_err(|(fault, problem)| range.fault(fault, problem))?;
-                range.verify(crc, record)?;
-                Ok(self.raw(record, bytes))
+                let bytes = file.range(record)?;
+                let crc = variants::verify(bytes, count).map_err(|e| file.fault(record, e))?;
+                file.verify(crc, record)?;
+                Ok(self.raw(record, bytes.to_vec()))
             }
             Layout::Variants => {
                 let problem = "variants of a machine of the other byte order cannot be read".to_owned();
@@ -230,27 +230,26 @@ impl Bundle {
     /// A tensor of numbers of `width` bytes, whose size is what its shape asks for.
     fn numbers(&self, record: &Record, width: usize) -> Result<Stored> {
         let file = self.data.of(record)?;
-        let mut range = file.range(record)?;
-        let turn = self.header.big_endian && width > 1;
-        let fill = |range: &mut Range, bytes: &mut [u8]| {
-            range.fill(bytes)?;
-            if turn {
-                bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
-            }
-            Ok(())
-        };
+        let bytes = file.range(record)?;
+        file.verify(checksum::extend(0, bytes), record)?;
+        if record.element().dtype() == Some(DType::Bool) && bytes.iter().any(|&byte| byte > 1) {
+            let problem = "a bool that is neither 0 nor 1".to_owned();
+            return Err(file.fault(record, (Fault::MalformedTensor, problem)));
+        }
+        if !self.header.big_endian || width == 1 {
+            return self.from_bytes(record, bytes.into());
+        }
+        let mut turned = bytes.to_vec();
+        turned.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+        self.from_bytes(record, turned.into())
+    }
+
+    /// The tensor of these elements, each in little-endian order.
+    fn from_bytes(&self, record: &Record, bytes: Cow<'_, [u8]>) -> Result<Stored> {
         let Some(dtype) = record.element().dtype() else {
-            let mut bytes = range.rest()?;
-            if turn {
-                bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse);
-            }
-            range.verify(range.checksum(), record)?;
-            return Ok(self.raw(record, bytes));
+            return Ok(self.raw(record, bytes.into_owned()));
         };
-        let x = Tensor::read_chunks(record.shape.clone(), dtype, |bytes| fill(&mut range, bytes))?;
-        range.verify(range.checksum(), record)?;
-        x.map(Stored::Tensor)
-            .ok_or_else(|| range.fault(Fault::MalformedTensor, "a bool that is neither 0 nor 1"))
+        Tensor::from_bytes(&bytes, record.shape.clone(), dtype).map(Stored::Tensor)
     }
 
     fn raw(&self, record: &Record, bytes: Vec<u8>) -> Stored {
@@ -336,8 +335,8 @@ impl Bundle {
             Layout::Fixed { size, .. } => size,
             _ => 1,
         };
-        let there = files.values().fold(0u64, |sum, &length| sum.saturating_add(length));
-        if count.checked_mul(width).is_none_or(|bytes| bytes as u64 > there) {
+        let there = files.values().fold(0usize, |sum, &length| sum.saturating_add(length));
+        if count.checked_mul(width).is_none_or(|bytes| bytes > there) {
             let problem =
                 format!("{count} elements of {width} bytes or more, but the files have {there} bytes");
             return Err(self.fault((Fault::OutOfRange, problem)));

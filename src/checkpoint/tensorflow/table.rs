@@ -330,19 +330,21 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed_but_in_the_padding() {
+    fn every_flipped_bit_is_noticed_or_means_nothing() {
         let mut writer = TableWriter::new();
         for key in ["", "a", "ab", "b"] {
             writer.add(key.as_bytes(), b"value");
         }
         let file = writer.finish();
-        let handles = file.len() - FOOTER..file.len() - FOOTER + 4;
+        let expected = entries(&file).unwrap();
         for bit in 0..8 * file.len() {
             let mut file = file.clone();
             file[bit / 8] ^= 1 << (bit % 8);
-            let at = bit / 8;
-            let padding = at >= handles.end && at < file.len() - MAGIC.len();
-            assert_eq!(entries(&file).is_ok(), padding, "bit {bit}");
+            match entries(&file) {
+                // The padding of the footer, whose first byte can also be one more digit 0 of the number before it.
+                Ok(same) => assert!(same == expected && bit / 8 > file.len() - FOOTER, "bit {bit}"),
+                Err(e) => assert!(matches!(e, Error::Format { offset: Some(_), .. }), "{e}"),
+            }
         }
         for length in 0..file.len() {
             let expected = if length < FOOTER { Fault::Truncated } else { Fault::BadMagic };

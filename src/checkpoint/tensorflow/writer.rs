@@ -181,7 +181,7 @@ impl BundleWriter {
         let shard = &mut self.shards[i];
         shard.write(&head)?;
         match stored {
-            Stored::Tensor(x) => x.write_chunks(|bytes| {
+            Stored::Tensor(x) => x.each_bytes(|bytes| {
                 crc = checksum::extend(crc, bytes);
                 shard.write(bytes)
             })?,
