@@ -9,6 +9,8 @@ mod replace;
 mod snapshot;
 mod stored;
 pub(crate) mod temporary;
+#[cfg(feature = "tensorflow")]
+pub mod tensorflow;
 #[cfg(test)]
 mod testing;
 

@@ -96,16 +96,15 @@ pub(crate) fn file_error(path: &Path, e: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::testing::Folder;
 
     #[test]
     fn only_kept_files_stay() {
-        let folder = std::env::temp_dir().join(format!("couplet_temporary_{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let names = || fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
-        let target = folder.join("a.b");
+        let folder = Folder::new();
+        let target = folder.path("a.b");
         for (rename, keep) in [(false, false), (true, false), (true, true)] {
             let mut file = TemporaryFile::create(&target).unwrap();
-            assert_ne!(names(), ["a.b"]);
+            assert_ne!(folder.names(), ["a.b"]);
             file.write(b"xyz").unwrap();
             file.sync().unwrap();
             if rename {
@@ -116,11 +115,10 @@ mod tests {
                 file.keep();
             } else {
                 drop(file);
-                assert!(names().is_empty());
+                assert!(folder.names().is_empty());
             }
         }
-        assert_eq!(names(), ["a.b"]);
+        assert_eq!(folder.names(), ["a.b"]);
         assert_eq!(fs::read(&target).unwrap(), b"xyz");
-        fs::remove_dir_all(&folder).unwrap();
     }
 }
