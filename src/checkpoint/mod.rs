@@ -3,6 +3,8 @@
 pub(crate) mod file;
 mod graph;
 mod replace;
+#[cfg(feature = "safetensors")]
+mod safetensors;
 mod stored;
 #[cfg(test)]
 mod testing;
