@@ -2,6 +2,8 @@
 
 pub(crate) mod file;
 mod graph;
+#[cfg(feature = "npz")]
+mod npz;
 mod replace;
 #[cfg(feature = "safetensors")]
 mod safetensors;
