@@ -5,7 +5,11 @@ pub(crate) mod file;
 mod graph;
 mod live;
 mod native;
+#[cfg(feature = "npz")]
+mod npz;
 mod replace;
+#[cfg(feature = "safetensors")]
+mod safetensors;
 mod snapshot;
 mod stored;
 pub(crate) mod temporary;

@@ -22,14 +22,12 @@ impl Tensor {
 
     /// Calls `take` with the bytes that [`write_bytes`](Tensor::write_bytes) appends, some after the others. Elements that are
     /// not contiguous are copied once.
-    pub(crate) fn each_bytes<E: From<Error>>(
-        &self,
-        mut take: impl FnMut(&[u8]) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
+    pub(crate) fn each_bytes<E>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let x = self.to_contiguous();
         let mut bytes = Vec::with_capacity(self.size().min(CHUNK) * self.dtype().size());
         for_dtype!(self.dtype(), T => {
-            for x in x.as_slice::<T>()?.unwrap_or(&[]).chunks(CHUNK) {
+            let elements = x.as_slice::<T>().ok().flatten();
+            for x in elements.expect("T is the type of the dtype, and x is contiguous").chunks(CHUNK) {
                 bytes.clear();
                 T::write(x, &mut bytes);
                 take(&bytes)?;
