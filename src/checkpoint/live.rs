@@ -54,11 +54,21 @@ enum Identity {
 }
 
 impl<'a> Live<'a> {
-    /// Looks at all objects. Modules make what needs no input.
+    /// Looks at all objects as they are.
+    pub(crate) fn explore(root: &Root<'a>) -> Self {
+        let nothing = |_: &dyn Module| Ok(());
+        Self::walk(root, nothing).unwrap_or_else(|_| Live { nodes: Vec::new() }) // nothing cannot fail
+    }
+
+    /// Looks at all objects; modules make what needs no input before they are asked for their parts.
     ///
     /// # Errors
     /// A module cannot.
-    pub(crate) fn explore(root: &Root<'a>) -> Result<Self> {
+    pub(crate) fn materialise(root: &Root<'a>) -> Result<Self> {
+        Self::walk(root, |module| module.materialise())
+    }
+
+    fn walk(root: &Root<'a>, before: impl Fn(&dyn Module) -> Result<()>) -> Result<Self> {
         let mut live = Live { nodes: Vec::new() };
         let mut known = HashMap::new();
         let mut next = VecDeque::new();
@@ -66,7 +76,7 @@ impl<'a> Live<'a> {
             Some(base) => {
                 let node = base.node();
                 identity(&node).map(|identity| known.insert(identity, 0));
-                open(node)?
+                open(node, &before)?
             }
             None => (Object::Inner, Vec::new()),
         };
@@ -83,7 +93,7 @@ impl<'a> Live<'a> {
                 let number = identity.map_or(number, |identity| *known.entry(identity).or_insert(number));
                 if number == live.nodes.len() {
                     let (object, found) = match part {
-                        Part::Live(node) => open(node)?,
+                        Part::Live(node) => open(node, &before)?,
                         Part::Waiting(values) => open_waiting(values),
                     };
                     let from = Some((parent, name.clone()));
@@ -133,10 +143,13 @@ fn identity(node: &Node<'_>) -> Option<Identity> {
 }
 
 /// What an object is, and its parts.
-fn open(node: Node<'_>) -> Result<(Object<'_>, Parts<'_>)> {
+fn open<'a>(
+    node: Node<'a>,
+    before: impl Fn(&dyn Module) -> Result<()>,
+) -> Result<(Object<'a>, Parts<'a>)> {
     Ok(match node {
         Node::Module(module) => {
-            module.materialise()?;
+            before(module)?;
             (Object::Module(module), named(parts(module)))
         }
         Node::Group(edges) => (Object::Inner, named(edges)),

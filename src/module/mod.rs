@@ -40,7 +40,7 @@ pub(crate) use fill::{Plan, tree};
 pub use forward::Forward;
 pub use list::List;
 pub use once::Once;
-pub(crate) use paths::{existing_variables, walk};
+pub(crate) use paths::{existing_variables, nearest, walk};
 pub use print::{Description, Printer};
 pub use spec::Spec;
 pub use state::State;

@@ -1,6 +1,5 @@
 //! Reading a container.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::super::file::{Prepared, TensorFile};
