@@ -7,6 +7,7 @@ pub(crate) mod file;
 mod format;
 mod graph;
 mod live;
+mod manager;
 mod native;
 #[cfg(feature = "npz")]
 mod npz;
@@ -27,5 +28,6 @@ mod testing;
 pub use checkpoint::Checkpoint;
 pub use format::Format;
 pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
+pub use manager::{CheckpointManager, Resumed, latest_checkpoint};
 pub use status::{RestoreReport, RestoreStatus};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};

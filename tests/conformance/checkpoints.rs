@@ -31,7 +31,9 @@ pub fn module(check: &Check<'_>, subject: &dyn Subject) -> Outcome {
         Ok((status, perform(check.case, subject, Inputs::of(check.case, &inputs))?))
     })?;
     if !subject.draws() {
-        check.that(generator.state() == Generator::seed(1).state(), || "restored, it drew random numbers".into());
+        check.that(generator.state() == Generator::seed(1).state(), || {
+            "restored, it drew random numbers".into()
+        });
     }
     for (name, y) in outputs {
         let key = format!("out/{name}");
@@ -70,7 +72,8 @@ pub fn optimizer(
         check.that(error < 1e-5, || format!("restored, the next step differs by {error}"));
     }
     let report = status.report();
-    let left = [&report.waiting, &report.unused, &report.missing].iter().map(|list| list.len()).sum::<usize>();
+    let left =
+        [&report.waiting, &report.unused, &report.missing].iter().map(|list| list.len()).sum::<usize>();
     status.expect_partial();
     match left {
         0 => Ok(()),
