@@ -17,7 +17,7 @@ pub type Drawn = Result<(), Box<dyn Error>>;
 pub const INK: RGBColor = RGBColor(38, 43, 51);
 pub const MARGIN: i32 = 44;
 
-const FONT: &str = "noto";
+pub const FONT: &str = "noto";
 
 /// White paper of a width and a height, which [`present`](DrawingArea::present) writes into the PNG file `file`.
 ///
@@ -49,10 +49,6 @@ pub fn digit(area: &Area, image: &[u8], (left, top): (i32, i32), zoom: i32) -> D
 
 pub fn text(area: &Area, text: &str, at: (i32, i32), style: TextStyle, align: HPos) -> Drawn {
     Ok(area.draw_text(text, &style.pos(Pos::new(align, VPos::Top)), at)?)
-}
-
-pub fn font(size: u32) -> TextStyle<'static> {
-    (FONT, size).into_font().color(&INK)
 }
 
 pub fn bold(size: u32) -> TextStyle<'static> {

@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::idx::SIDE;
-use super::page::{self, Area, Drawn, INK, MARGIN, bold, font, text};
+use super::page::{self, Area, Drawn, FONT, INK, MARGIN, bold, text};
 
 /// Number of digits that are drawn.
 pub const WORST: usize = 12;
@@ -187,4 +187,8 @@ fn curve<'c, 'a, 'b>(
 /// A dash of `color` for the legend.
 fn key(color: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
     move |(x, y)| Rectangle::new([(x + 2, y - 2), (x + 30, y + 2)], color.filled())
+}
+
+fn font(size: u32) -> TextStyle<'static> {
+    (FONT, size).into_font().color(&INK)
 }
