@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         about: "Trains two networks against each other until one of them invents handwritten digits",
         epochs: "30",
         batch_size: "50",
-        learning_rate: "0.0005",
+        learning_rate: "0.0002",
     };
     let args: Args = flags::parse(&defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
     launch::launch(args.flags.threads, || train::run(&args.flags, &args.out))

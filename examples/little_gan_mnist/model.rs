@@ -2,6 +2,7 @@
 
 use couplet::prelude::*;
 
+use super::idx::CLASSES;
 
 /// Number of random numbers that a picture is made of.
 pub const NOISE: usize = 64;
@@ -10,7 +11,9 @@ pub const NOISE: usize = 64;
 #[derive(Module)]
 pub struct LittleGAN {
     scope: Scope,
+    /// From noise and the one-hot label, joined.
     generator: Sequential,
+    /// To one score for each digit: above 0 if it takes the picture for a real one of that digit.
     discriminator: Sequential,
 }
 
@@ -19,10 +22,13 @@ impl LittleGAN {
         let scope = Scope::of::<Self>();
         let _in = scope.enter();
         let generator = Sequential::new()
-            .push(Linear::new(7 * 7 * 64))
-            .push(Reshape::new([7, 7, 64]))
+            .push(Linear::new(512))
             .push(BatchNorm::new(true, true))
             .push(Tensor::relu)
+            .push(Linear::new(7 * 7 * 64))
+            .push(BatchNorm::new(true, true))
+            .push(Tensor::relu)
+            .push(Reshape::new([7, 7, 64]))
             .push(Conv2DTranspose::new(32, 4).stride(2))
             .push(BatchNorm::new(true, true))
             .push(Tensor::relu)
@@ -33,9 +39,13 @@ impl LittleGAN {
             .push(Conv2D::new(32, 4).stride(2))
             .map(|x| x.leaky_relu(0.2))
             .push(Conv2D::new(64, 4).stride(2))
+            .push(BatchNorm::new(true, true))
             .map(|x| x.leaky_relu(0.2))
             .push(Flatten::new())
-            .push(Linear::new(1))
+            .push(Linear::new(256))
+            .push(BatchNorm::new(true, true))
+            .map(|x| x.leaky_relu(0.2))
+            .push(Linear::new(CLASSES))
             .name("discriminator");
         drop(_in);
         LittleGAN { scope, generator, discriminator }
@@ -52,26 +62,30 @@ impl LittleGAN {
 
 #[scoped]
 impl LittleGAN {
-    /// Pictures made of random numbers, `[n, 28, 28, 1]` from 0 to 1.
-    pub fn generate(&self, noise: &Tensor, is_training: bool) -> Result<Tensor> {
-        self.generator.forward_t(noise, is_training)
+    /// Pictures of the digits `labels`, made of `noise`: `[n, 28, 28, 1]` from 0 to 1.
+    pub fn generate(&self, noise: &Tensor, labels: &Tensor, is_training: bool) -> Result<Tensor> {
+        let x = Tensor::concat(&[noise, &labels.one_hot(CLASSES, DType::F32)?], -1)?;
+        self.generator.forward_t(&x, is_training)
     }
 
     /// `mean(-log p(real)) + mean(-log(1 - p(fake)))`, where `p = sigmoid(score)` is how likely the discriminator takes a
-    /// picture for a real one.
-    pub fn discriminator_loss(&self, real: &Tensor, noise: &Tensor) -> Result<Tensor> {
-        let (real, fake) = (self.score(real)?, self.score(&self.generate(noise, true)?.stop_gradient())?);
+    /// picture for a real one of that digit.
+    pub fn discriminator_loss(&self, images: &Tensor, labels: &Tensor, noise: &Tensor) -> Result<Tensor> {
+        let real = self.score(images, labels)?;
+        let fake = self.score(&self.generate(noise, labels, true)?.stop_gradient(), labels)?;
         // -log sigmoid(x) = softplus(-x), and -log(1 - sigmoid(x)) = softplus(x).
         (-real)?.softplus()?.mean()? + fake.softplus()?.mean()?
     }
 
-    /// `mean(-log p(fake))`, which unlike the discriminator's loss, negated, has a gradient while it is fooled by nothing.
-    pub fn generator_loss(&self, noise: &Tensor) -> Result<Tensor> {
-        let fake = self.score(&self.generate(noise, true)?)?;
+    /// `mean(-log p(fake))`. Unlike `mean(log(1 - p(fake)))` it has a gradient while the discriminator is never fooled.
+    pub fn generator_loss(&self, labels: &Tensor, noise: &Tensor) -> Result<Tensor> {
+        let fake = self.score(&self.generate(noise, labels, true)?, labels)?;
         (-fake)?.softplus()?.mean()
     }
 
-    fn score(&self, images: &Tensor) -> Result<Tensor> {
-        self.discriminator.forward(images)
+    /// What the discriminator says of the pictures as ones of the digits `labels`, `[n]`.
+    fn score(&self, images: &Tensor, labels: &Tensor) -> Result<Tensor> {
+        let scores = self.discriminator.forward_t(images, true)?;
+        (scores * labels.one_hot(CLASSES, DType::F32)?)?.sum_axes(-1, false)
     }
 }

@@ -9,20 +9,21 @@ use couplet::optim::schedule::PolynomialDecay;
 use couplet::prelude::*;
 
 use super::flags::Flags;
+use super::idx::CLASSES;
 use super::model::{LittleGAN, NOISE};
 use super::progress::Progress;
 use super::{grid, idx, pixels};
 
-/// Number of digits in a row of a picture, and of rows.
+/// Number of pictures of each digit that are drawn.
 const COLUMNS: usize = 16;
-const ROWS: usize = 8;
 
 /// Trains the model as the flags say, and draws what it invents after each epoch into the folder `out`.
 ///
 /// # Errors
 /// The digits cannot be read, a picture not be written, or the training diverges.
 pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>> {
-    let train = Dataset::new(pixels::pixels(&idx::load(&flags.data_dir)?.train)?)?;
+    let digits = idx::load(&flags.data_dir)?.train;
+    let train = Dataset::new((pixels::pixels(&digits)?, Tensor::from(&digits.labels[..])))?;
     std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
 
     random::set_seed(flags.seed);
@@ -31,21 +32,22 @@ pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>>
     let steps = (flags.epochs * batches.batches_per_epoch()) as u64;
     // No memory of gradients against an opponent that has changed since; steps that end at 0 let the two settle.
     let adam = |rate: f64| optim::Adam::new(PolynomialDecay::new(rate, steps, 0.0)).beta1(0.5);
-    let (d_opt, g_opt) = (adam(flags.learning_rate), adam(flags.learning_rate));
+    let (d_opt, g_opt) = (adam(flags.learning_rate), adam(5.0 * flags.learning_rate));
     let noise = |count: usize| random::current().normal([count, NOISE], 0.0, 1.0, DType::F32);
-    // The same numbers after each epoch: each place of the picture shows how one digit comes to be.
-    let shown = noise(COLUMNS * ROWS)?;
+    // The same numbers after each epoch, so that one sees how a picture comes to be, and for each digit.
+    let shown = noise(COLUMNS)?;
 
     let mut progress = Progress::new(flags.epochs, train.len(), flags.quiet, io::stdout());
     for epoch in 1..=flags.epochs {
         let (mut d_sum, mut g_sum, mut count) = (0.0, 0.0, 0.0);
-        for images in &batches {
-            let images = images?;
+        for batch in &batches {
+            let (images, labels) = batch?;
             let size = images.dim(0)?;
             let noise = [noise(size)?, noise(size)?];
-            let d_loss =
-                step(&d_opt, model.discriminator(), || model.discriminator_loss(&images, &noise[0]))?;
-            let g_loss = step(&g_opt, model.generator(), || model.generator_loss(&noise[1]))?;
+            let d_loss = step(&d_opt, model.discriminator(), || {
+                model.discriminator_loss(&images, &labels, &noise[0])
+            })?;
+            let g_loss = step(&g_opt, model.generator(), || model.generator_loss(&labels, &noise[1]))?;
             if !(d_loss.is_finite() && g_loss.is_finite()) {
                 let rate = flags.learning_rate;
                 return Err(format!(
@@ -57,7 +59,7 @@ pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>>
             progress.step(size, d_loss);
         }
         let file = out.join(format!("epoch_{epoch:03}.png"));
-        draw(&file, epoch, &model.generate(&shown, false)?)?;
+        draw(&file, epoch, &model, &shown)?;
         let (d_loss, g_loss) = (d_sum / count, g_sum / count);
         progress.epoch(epoch, format_args!("discriminator loss {d_loss:.3}  generator loss {g_loss:.3}"))?;
     }
@@ -75,12 +77,19 @@ fn step(opt: &optim::Adam, network: &Sequential, loss: impl FnOnce() -> Result<T
 }
 
 /// Pixels from `0..=255` to `0.0..=1.0`.
-fn scale(images: Tensor) -> Result<Tensor> {
-    images.cast(DType::F32)? / 255.0
+fn scale((images, labels): (Tensor, Tensor)) -> Result<(Tensor, Tensor)> {
+    Ok(((images.cast(DType::F32)? / 255.0)?, labels))
 }
 
-fn draw(file: &Path, epoch: usize, images: &Tensor) -> std::result::Result<(), Box<dyn Error>> {
-    let rows: Result<Vec<_>> = (0..ROWS).map(|row| images.narrow(0, row * COLUMNS, COLUMNS)).collect();
+/// Draws a row of each digit; a column is made of one row of `noise`.
+fn draw(
+    file: &Path,
+    epoch: usize,
+    model: &LittleGAN,
+    noise: &Tensor,
+) -> std::result::Result<(), Box<dyn Error>> {
+    let row = |digit: usize| model.generate(noise, &Tensor::from(vec![digit as i64; COLUMNS]), false);
+    let rows = (0..CLASSES).map(row).collect::<Result<Vec<_>>>()?;
     let title = format!("Invented by the generator after {epoch} epochs");
-    grid::draw(file, &title, &[rows?]).map_err(|error| format!("{}: {error}", file.display()).into())
+    grid::draw(file, &title, &[rows]).map_err(|error| format!("{}: {error}", file.display()).into())
 }
