@@ -1,10 +1,14 @@
 //! Invents handwritten digits: `cargo run --release --example little_gan_mnist`
+//!
+//! A conditional GAN with transposed convolutions, on the 4,000 training digits in `examples/data`. After each epoch it draws
+//! ten rows of sixteen pictures, a row for each digit, a column for each handwriting. Digits can be made out after RESULT.
 
 #[path = "../mnist/flags.rs"]
 mod flags;
 #[path = "../mnist/grid.rs"]
 mod grid;
 #[path = "../mnist/idx.rs"]
+#[allow(dead_code, reason = "nobody reads the test digits: there is nothing to test")]
 mod idx;
 #[path = "../mnist/launch.rs"]
 mod launch;
@@ -15,7 +19,6 @@ mod page;
 mod pixels;
 #[path = "../mnist/progress.rs"]
 mod progress;
-
 mod train;
 
 use std::path::PathBuf;
@@ -38,11 +41,11 @@ struct Args {
 
 fn main() -> ExitCode {
     let defaults = flags::Defaults {
-        about: "Trains two networks against each other until one of them invents handwritten digits",
+        about: "Trains two networks against each other, until one of them draws handwritten digits",
         epochs: "30",
         batch_size: "50",
         learning_rate: "0.0002",
     };
     let args: Args = flags::parse(&defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
-    launch::launch(args.flags.threads, || train::run(&args.flags, &args.out))
+    launch::launch(args.flags.threads, || train::run(&args.flags, &args.out, std::io::stdout()))
 }

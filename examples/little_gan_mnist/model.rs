@@ -1,4 +1,4 @@
-//! The model: a network that draws, and one that judges.
+//! The model: a network that draws digits, and one that judges them.
 
 use couplet::prelude::*;
 
@@ -7,7 +7,11 @@ use super::idx::CLASSES;
 /// Number of random numbers that a picture is made of.
 pub const NOISE: usize = 64;
 
-/// A generative adversarial network (Goodfellow et al. 2014).
+/// A generative adversarial network (Goodfellow et al. 2014, "Generative adversarial nets") that is told which digit to draw
+/// (Mirza and Osindero 2014, "Conditional generative adversarial nets").
+///
+/// The generator never sees a picture. It learns from the discriminator, which learns to tell the generator's pictures from
+/// real ones. The layers are those of InfoGAN (Chen et al. 2016), half as wide and less.
 #[derive(Module)]
 pub struct LittleGAN {
     scope: Scope,
@@ -71,16 +75,16 @@ impl LittleGAN {
     /// `mean(-log p(real)) + mean(-log(1 - p(fake)))`, where `p = sigmoid(score)` is how likely the discriminator takes a
     /// picture for a real one of that digit.
     pub fn discriminator_loss(&self, images: &Tensor, labels: &Tensor, noise: &Tensor) -> Result<Tensor> {
-        let real = self.score(images, labels)?;
-        let fake = self.score(&self.generate(noise, labels, true)?.stop_gradient(), labels)?;
+        let fake = no_grad(|| self.generate(noise, labels, true))?;
         // -log sigmoid(x) = softplus(-x), and -log(1 - sigmoid(x)) = softplus(x).
-        (-real)?.softplus()?.mean()? + fake.softplus()?.mean()?
+        let on_real = (-self.score(images, labels)?)?.softplus()?.mean()?;
+        on_real + self.score(&fake, labels)?.softplus()?.mean()?
     }
 
     /// `mean(-log p(fake))`. Unlike `mean(log(1 - p(fake)))` it has a gradient while the discriminator is never fooled.
     pub fn generator_loss(&self, labels: &Tensor, noise: &Tensor) -> Result<Tensor> {
-        let fake = self.score(&self.generate(noise, labels, true)?, labels)?;
-        (-fake)?.softplus()?.mean()
+        let fake = self.generate(noise, labels, true)?;
+        (-self.score(&fake, labels)?)?.softplus()?.mean()
     }
 
     /// What the discriminator says of the pictures as ones of the digits `labels`, `[n]`.

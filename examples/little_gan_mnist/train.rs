@@ -1,7 +1,7 @@
 //! The training loop.
 
 use std::error::Error;
-use std::io;
+use std::io::Write;
 use std::path::Path;
 
 use couplet::data::Dataset;
@@ -17,54 +17,55 @@ use super::{grid, idx, pixels};
 /// Number of pictures of each digit that are drawn.
 const COLUMNS: usize = 16;
 
-/// Trains the model as the flags say, and draws what it invents after each epoch into the folder `out`.
+/// How much faster the generator learns than the discriminator, as in InfoGAN: it has to follow the other.
+const GENERATOR_PACE: f64 = 5.0;
+
+/// Trains the model as the flags say, draws what it invents after each epoch into the folder `out`, and tells `console` how it
+/// goes.
 ///
 /// # Errors
 /// The digits cannot be read, a picture not be written, or the training diverges.
-pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>> {
+pub fn run(flags: &Flags, out: &Path, console: impl Write) -> std::result::Result<(), Box<dyn Error>> {
     let digits = idx::load(&flags.data_dir)?.train;
     let train = Dataset::new((pixels::pixels(&digits)?, Tensor::from(&digits.labels[..])))?;
     std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
 
     random::set_seed(flags.seed);
     let model = LittleGAN::new();
-    let batches = train.shuffle(flags.seed).batches(flags.batch_size).drop_remainder(true).map(scale);
+    let batches = train.shuffle(flags.seed).batches(flags.batch_size).map(scale);
     let steps = (flags.epochs * batches.batches_per_epoch()) as u64;
-    // No memory of gradients against an opponent that has changed since; steps that end at 0 let the two settle.
+    // A short memory, since the opponent moves (Radford et al. 2016); steps that shrink to 0 let the two settle.
     let adam = |rate: f64| optim::Adam::new(PolynomialDecay::new(rate, steps, 0.0)).beta1(0.5);
-    let (d_opt, g_opt) = (adam(flags.learning_rate), adam(5.0 * flags.learning_rate));
+    let (d_opt, g_opt) = (adam(flags.learning_rate), adam(GENERATOR_PACE * flags.learning_rate));
     let noise = |count: usize| random::current().normal([count, NOISE], 0.0, 1.0, DType::F32);
     // The same numbers after each epoch, so that one sees how a picture comes to be, and for each digit.
     let shown = noise(COLUMNS)?;
 
-    let mut progress = Progress::new(flags.epochs, train.len(), flags.quiet, io::stdout());
+    let file = |epoch: usize| out.join(format!("epoch_{epoch:03}.png"));
+    let mut progress = Progress::new(flags.epochs, train.len(), flags.quiet, console);
     for epoch in 1..=flags.epochs {
-        let (mut d_sum, mut g_sum, mut count) = (0.0, 0.0, 0.0);
+        let (mut d_sum, mut g_sum) = (0.0, 0.0);
         for batch in &batches {
             let (images, labels) = batch?;
             let size = images.dim(0)?;
-            let noise = [noise(size)?, noise(size)?];
-            let d_loss = step(&d_opt, model.discriminator(), || {
-                model.discriminator_loss(&images, &labels, &noise[0])
-            })?;
-            let g_loss = step(&g_opt, model.generator(), || model.generator_loss(&labels, &noise[1]))?;
-            if !(d_loss.is_finite() && g_loss.is_finite()) {
-                let rate = flags.learning_rate;
-                return Err(format!(
-                    "a loss is not finite in epoch {epoch}; try a --learning-rate below {rate}"
-                )
-                .into());
+            let (d_noise, g_noise) = (noise(size)?, noise(size)?);
+            let d_loss =
+                step(&d_opt, model.discriminator(), || model.discriminator_loss(&images, &labels, &d_noise))?;
+            let g_loss = step(&g_opt, model.generator(), || model.generator_loss(&labels, &g_noise))?;
+            if !(d_loss + g_loss).is_finite() {
+                let (losses, rate) = (format!("the losses are {d_loss} and {g_loss}"), flags.learning_rate);
+                return Err(format!("{losses} in epoch {epoch}; try a --learning-rate below {rate}").into());
             }
-            (d_sum, g_sum, count) = (d_sum + d_loss, g_sum + g_loss, count + 1.0);
+            (d_sum, g_sum) = (d_sum + d_loss, g_sum + g_loss);
             progress.step(size, d_loss);
         }
-        let file = out.join(format!("epoch_{epoch:03}.png"));
-        draw(&file, epoch, &model, &shown)?;
+        draw(&file(epoch), epoch, &model, &shown)?;
+        let count = batches.batches_per_epoch() as f32;
         let (d_loss, g_loss) = (d_sum / count, g_sum / count);
         progress.epoch(epoch, format_args!("discriminator loss {d_loss:.3}  generator loss {g_loss:.3}"))?;
     }
-    Ok(progress
-        .finish(format_args!("drawn: {}", out.join(format!("epoch_{:03}.png", flags.epochs)).display()))?)
+    progress.finish(format_args!("drawn: {}", file(flags.epochs).display()))?;
+    Ok(())
 }
 
 /// One step of an optimiser on the variables of one of the two networks: the other stays as it is.

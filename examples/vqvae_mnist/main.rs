@@ -1,5 +1,8 @@
-//! Writes a handwritten digit as 49 numbers, and reads it back from them:
+//! Writes a handwritten digit as 49 numbers, and draws it again from them:
 //! `cargo run --release --example vqvae_mnist`
+//!
+//! A VQ-VAE on the 4,000 training digits in `examples/data`. The numbers are from 0 to 63, so a picture of 784 bytes becomes 37
+//! bytes. RESULT
 
 #[path = "../mnist/flags.rs"]
 mod flags;
@@ -38,11 +41,11 @@ struct Args {
 
 fn main() -> ExitCode {
     let defaults = flags::Defaults {
-        about: "Trains a VQ-VAE to write a handwritten digit as 49 numbers from 0 to 63, and to read it back",
+        about: "Trains a VQ-VAE to write a handwritten digit as 49 numbers from 0 to 63, and to draw it again",
         epochs: "30",
         batch_size: "32",
         learning_rate: "0.002",
     };
     let args: Args = flags::parse(&defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
-    launch::launch(args.flags.threads, || train::run(&args.flags, &args.out))
+    launch::launch(args.flags.threads, || train::run(&args.flags, &args.out, std::io::stdout()))
 }

@@ -1,7 +1,7 @@
 //! The training loop.
 
 use std::error::Error;
-use std::io;
+use std::io::Write;
 use std::path::Path;
 
 use couplet::data::Dataset;
@@ -16,14 +16,15 @@ use super::{grid, idx, pixels};
 const COLUMNS: usize = 16;
 const ROWS: usize = 4;
 
-/// Trains the model as the flags say, prints how well it does on the test digits, and draws some into the folder `out`.
+/// Trains the model as the flags say, tells `console` how well it does on the test digits, and draws some into the folder
+/// `out`.
 ///
 /// # Errors
 /// The digits cannot be read, the picture not be written, or the training diverges.
-pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>> {
+pub fn run(flags: &Flags, out: &Path, console: impl Write) -> std::result::Result<(), Box<dyn Error>> {
     let digits = idx::load(&flags.data_dir)?;
     let train = Dataset::new(pixels::pixels(&digits.train)?)?;
-    let test = scale(pixels::pixels(&digits.test)?)?;
+    let test = Dataset::new(pixels::pixels(&digits.test)?)?;
     std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
 
     random::set_seed(flags.seed);
@@ -32,7 +33,8 @@ pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>>
     let variance = variance(&scale(train.tensors().clone())?)?;
     let batches = train.shuffle(flags.seed).batches(flags.batch_size).map(scale);
 
-    let mut progress = Progress::new(flags.epochs, train.len(), flags.quiet, io::stdout());
+    let mut progress = Progress::new(flags.epochs, train.len(), flags.quiet, console);
+    let mut result = Scores { error: f64::NAN, perplexity: f64::NAN };
     for epoch in 1..=flags.epochs {
         for images in &batches {
             let images = images?;
@@ -52,25 +54,41 @@ pub fn run(flags: &Flags, out: &Path) -> std::result::Result<(), Box<dyn Error>>
             }
             progress.step(images.dim(0)?, loss);
         }
-        let y = model.forward_t(&test, false)?;
-        let (error, perplexity) = (y.error.item::<f32>()?, y.perplexity.item::<f32>()?);
-        progress.epoch(
-            epoch,
-            format_args!("test error {error:.5}  perplexity {perplexity:.1} of {NUM_EMBEDDINGS}"),
-        )?;
+        result = evaluate(&model, &test)?;
+        let Scores { error, perplexity } = result;
+        let report = format_args!("test error {error:.5}  perplexity {perplexity:.1} of {NUM_EMBEDDINGS}");
+        progress.epoch(epoch, report)?;
     }
 
     let file = out.join("reconstructions.png");
-    let y = model.forward_t(&test, false)?;
-    let error = y.error.item::<f32>()?;
-    let kept = 100.0 * (1.0 - f64::from(error) / variance);
+    draw(&file, &model, &test)?;
+    let (Scores { error, perplexity }, file) = (result, file.display());
+    let kept = 100.0 * (1.0 - error / variance);
     progress.finish(format_args!(
-        "test error: {error:.5} a pixel, {kept:.1} % of the variance is kept; perplexity: {:.1} of {NUM_EMBEDDINGS}\n\
-         drawn: {}",
-        y.perplexity.item::<f32>()?,
-        file.display(),
+        "test error: {error:.5} a pixel, {kept:.1} % of the variance explained\n\
+         perplexity: {perplexity:.1} of {NUM_EMBEDDINGS}\n\
+         drawn: {file}",
     ))?;
-    draw(&file, &test, &y.reconstruction)
+    Ok(())
+}
+
+/// How well the model does.
+struct Scores {
+    error: f64,
+    perplexity: f64,
+}
+
+/// Means over batches of 1,000 pictures.
+fn evaluate(model: &VQVAE, test: &Dataset<Tensor>) -> Result<Scores> {
+    let mut scores = Scores { error: 0.0, perplexity: 0.0 };
+    for images in &test.batches(1000).map(scale) {
+        let images = images?;
+        let share = images.dim(0)? as f64 / test.len() as f64;
+        let y = model.forward_t(&images, false)?;
+        scores.error += share * f64::from(y.error.item::<f32>()?);
+        scores.perplexity += share * f64::from(y.perplexity.item::<f32>()?);
+    }
+    Ok(scores)
 }
 
 /// Pixels from `0..=255` to `0.0..=1.0`.
@@ -84,14 +102,16 @@ fn variance(images: &Tensor) -> Result<f64> {
     (&images - images.mean()?)?.square()?.mean()?.item()
 }
 
-/// Draws the first pictures of `images`, and what became of each below it.
-fn draw(file: &Path, images: &Tensor, reconstructed: &Tensor) -> std::result::Result<(), Box<dyn Error>> {
-    let rows = ROWS.min(images.dim(0)? / COLUMNS);
-    let row = |of: &Tensor, row: usize| of.narrow(0, row * COLUMNS, COLUMNS);
-    let bands: Result<Vec<_>> =
-        (0..rows).map(|i| Ok(vec![row(images, i)?, row(reconstructed, i)?])).collect();
-    let title = format!(
-        "Digits that the model never saw; below each, what it drew of 49 numbers below {NUM_EMBEDDINGS}"
-    );
-    grid::draw(file, &title, &bands?).map_err(|error| format!("{}: {error}", file.display()).into())
+/// Draws the first pictures of `test`, and what becomes of each below it.
+fn draw(file: &Path, model: &VQVAE, test: &Dataset<Tensor>) -> std::result::Result<(), Box<dyn Error>> {
+    let rows = test.batches(COLUMNS).map(scale).into_iter().take(ROWS);
+    let bands: Result<Vec<_>> = rows
+        .map(|row| {
+            let row = row?;
+            let drawn = model.forward_t(&row, false)?.reconstruction;
+            Ok(vec![row, drawn])
+        })
+        .collect();
+    let title = "Digits that the model never saw, and below each what it draws from 49 numbers";
+    grid::draw(file, title, &bands?).map_err(|error| format!("{}: {error}", file.display()).into())
 }
