@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use couplet::prelude::*;
 use flags::{Defaults, Flags};
-use model::{NUM_EMBEDDINGS, VQVAE};
+use model::{DigitVQVAE, NUM_EMBEDDINGS};
 
 #[derive(Debug, Parser)]
 struct Args {
@@ -65,7 +65,7 @@ fn an_epoch_tells_and_draws_the_same_on_one_thread_and_on_two() {
 fn a_picture_passes_through_49_numbers() -> Result<()> {
     random::set_seed(1);
     let x = random::current().uniform([3, 28, 28, 1], 0.0, 1.0, DType::F32)?;
-    let y = VQVAE::new().forward_t(&x, true)?;
+    let y = DigitVQVAE::new().forward_t(&x, true)?;
     assert_eq!(y.reconstruction.shape(), x.shape());
     // The error is that of the pictures that come with it.
     let error = (&y.reconstruction - &x)?.square()?.mean()?.item::<f32>()?;

@@ -12,7 +12,7 @@ pub const NUM_EMBEDDINGS: usize = 64;
 /// The encoder makes 7 x 7 vectors of a picture of 28 x 28 pixels, each is replaced by the nearest one of a table, and the
 /// decoder makes a picture of those. So 49 numbers of vectors are all that the decoder knows of the picture.
 #[derive(Module)]
-pub struct VQVAE {
+pub struct DigitVQVAE {
     scope: Scope,
     encoder: Sequential,
     quantizer: VectorQuantizerEMA,
@@ -31,7 +31,7 @@ pub struct Output {
     pub perplexity: Tensor,
 }
 
-impl VQVAE {
+impl DigitVQVAE {
     pub fn new() -> Self {
         let scope = Scope::of::<Self>();
         let _in = scope.enter();
@@ -52,12 +52,12 @@ impl VQVAE {
             .push(Conv2DTranspose::new(1, 4).stride(2))
             .name("decoder");
         drop(_in);
-        VQVAE { scope, encoder, quantizer, decoder }
+        DigitVQVAE { scope, encoder, quantizer, decoder }
     }
 }
 
 #[scoped]
-impl VQVAE {
+impl DigitVQVAE {
     pub fn forward_t(&self, x: &Tensor, is_training: bool) -> Result<Output> {
         let quantized = self.quantizer.forward_t(&self.encoder.forward(x)?, is_training)?;
         let reconstruction = self.decoder.forward(&quantized.quantize)?;

@@ -8,7 +8,7 @@ use couplet::data::Dataset;
 use couplet::prelude::*;
 
 use super::flags::Flags;
-use super::model::{NUM_EMBEDDINGS, VQVAE};
+use super::model::{DigitVQVAE, NUM_EMBEDDINGS};
 use super::progress::Progress;
 use super::{grid, idx, pixels};
 
@@ -28,7 +28,7 @@ pub fn run(flags: &Flags, out: &Path, console: impl Write) -> std::result::Resul
     std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
 
     random::set_seed(flags.seed);
-    let model = VQVAE::new();
+    let model = DigitVQVAE::new();
     let opt = optim::Adam::new(flags.learning_rate);
     let variance = variance(&scale(train.tensors().clone())?)?;
     let batches = train.shuffle(flags.seed).batches(flags.batch_size).map(scale);
@@ -63,9 +63,9 @@ pub fn run(flags: &Flags, out: &Path, console: impl Write) -> std::result::Resul
     let file = out.join("reconstructions.png");
     draw(&file, &model, &test)?;
     let (Scores { error, perplexity }, file) = (result, file.display());
-    let kept = 100.0 * (1.0 - error / variance);
+    let explained = 100.0 * (1.0 - error / variance);
     progress.finish(format_args!(
-        "test error: {error:.5} a pixel, {kept:.1} % of the variance explained\n\
+        "test error: {error:.5} a pixel, {explained:.1} % of the variance explained\n\
          perplexity: {perplexity:.1} of {NUM_EMBEDDINGS}\n\
          drawn: {file}",
     ))?;
@@ -79,7 +79,7 @@ struct Scores {
 }
 
 /// Means over batches of 1,000 pictures.
-fn evaluate(model: &VQVAE, test: &Dataset<Tensor>) -> Result<Scores> {
+fn evaluate(model: &DigitVQVAE, test: &Dataset<Tensor>) -> Result<Scores> {
     let mut scores = Scores { error: 0.0, perplexity: 0.0 };
     for images in &test.batches(1000).map(scale) {
         let images = images?;
@@ -98,12 +98,11 @@ fn scale(images: Tensor) -> Result<Tensor> {
 
 /// How much pixels differ from their mean: the error of a model that knows nothing of a picture.
 fn variance(images: &Tensor) -> Result<f64> {
-    let images = images.cast(DType::F64)?;
-    (&images - images.mean()?)?.square()?.mean()?.item()
+    Ok((images - images.mean()?)?.square()?.mean()?.item::<f32>()?.into())
 }
 
 /// Draws the first pictures of `test`, and what becomes of each below it.
-fn draw(file: &Path, model: &VQVAE, test: &Dataset<Tensor>) -> std::result::Result<(), Box<dyn Error>> {
+fn draw(file: &Path, model: &DigitVQVAE, test: &Dataset<Tensor>) -> std::result::Result<(), Box<dyn Error>> {
     let rows = test.batches(COLUMNS).map(scale).into_iter().take(ROWS);
     let bands: Result<Vec<_>> = rows
         .map(|row| {
