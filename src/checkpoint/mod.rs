@@ -3,6 +3,7 @@
 mod binding;
 #[allow(clippy::module_inception, reason = "the type that the module is named after")]
 mod checkpoint;
+mod checksum;
 pub(crate) mod file;
 mod format;
 mod graph;

@@ -77,7 +77,8 @@ pub(crate) fn restore(
         }
     }
     plan.apply(OP)?;
-    assign.into_iter().try_for_each(|assignment| assignment.run(file))
+    // What lies over variables belongs to this thread.
+    each(&mut assign, Variable::is_plain(), |assignment| assignment.run(file))
 }
 
 /// How a variable differs from the tensor of a key, if it does.
@@ -94,28 +95,34 @@ fn misfit(file: &dyn TensorFile, key: &str, variable: &Variable, path: &str) -> 
     )))
 }
 
-/// Makes sure of all tensors, on several threads where there are many.
+/// Makes sure of all tensors.
 fn prepare(file: &dyn TensorFile, assign: &mut [Assignment<'_, '_>]) -> Result<()> {
-    let failed: Mutex<Vec<(usize, Error)>> = Mutex::new(Vec::new());
-    let one = |i: usize, assignment: &mut Assignment<'_, '_>| match file.prepare(assignment.key) {
-        Ok(value) => assignment.value = Some(value),
-        Err(e) => failed.lock().unwrap_or_else(PoisonError::into_inner).push((i, e)),
-    };
-    // A few large ones are better divided each.
-    if assign.len() < 4 * parallel::threads() {
-        assign.iter_mut().enumerate().for_each(|(i, assignment)| one(i, assignment));
-    } else {
-        parallel::for_each_chunk_mut(assign, 1, |i, assignment| one(i, &mut assignment[0]));
+    each(assign, true, |assignment| {
+        assignment.value = Some(file.prepare(assignment.key)?);
+        Ok(())
+    })
+}
+
+/// Does something with each element, on several threads if that is allowed and there are many of them; a few large ones are
+/// better divided each. The error is that of the first element that has one.
+fn each<T: Send>(list: &mut [T], on_threads: bool, f: impl Fn(&mut T) -> Result<()> + Sync) -> Result<()> {
+    if !on_threads || list.len() < 4 * parallel::threads() {
+        return list.iter_mut().try_for_each(f);
     }
-    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.sort_by_key(|(i, _)| *i);
-    failed.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
+    let failed: Mutex<Vec<(usize, Error)>> = Mutex::new(Vec::new());
+    parallel::for_each_chunk_mut(list, 1, |i, element| {
+        if let Err(e) = f(&mut element[0]) {
+            failed.lock().unwrap_or_else(PoisonError::into_inner).push((i, e));
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.into_iter().min_by_key(|(i, _)| *i).map_or(Ok(()), |(_, e)| Err(e))
 }
 
 impl Assignment<'_, '_> {
-    fn run(self, file: &dyn TensorFile) -> Result<()> {
-        match self.value {
-            Some(Prepared::Value(Stored::Tensor(value))) => self.variable.assign(&value),
+    fn run(&self, file: &dyn TensorFile) -> Result<()> {
+        match &self.value {
+            Some(Prepared::Value(Stored::Tensor(value))) => self.variable.assign(value),
             Some(Prepared::Here) => self.variable.modify(|value| file.read_into(self.key, value)),
             _ => Ok(()),
         }
