@@ -108,7 +108,7 @@ fn unknown(op: &'static str, path: &str, so_far: &str, name: &str, mut names: Ve
 }
 
 /// Edits that turn one word into the other: insertions, removals and replacements of one character.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, ca) in a.chars().enumerate() {
