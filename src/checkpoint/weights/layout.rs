@@ -187,8 +187,8 @@ pub(super) fn torch(
 ) -> Result<Layout, String> {
     match (kind, name) {
         ("Linear", "w") => Ok(Layout::Linear),
-        ("ConvND", "w") | ("SeparableConv2D", "w_pw") => Ok(Layout::Conv),
-        ("ConvNDTranspose", "w") => Ok(Layout::ConvTranspose),
+        ("Conv1D" | "Conv2D" | "Conv3D", "w") | ("SeparableConv2D", "w_pw") => Ok(Layout::Conv),
+        ("Conv1DTranspose" | "Conv2DTranspose" | "Conv3DTranspose", "w") => Ok(Layout::ConvTranspose),
         ("DepthwiseConv2D", "w") | ("SeparableConv2D", "w_dw") => {
             match variable.and_then(|shape| shape.last()) {
                 Some(&multiplier) => Ok(Layout::Depthwise { multiplier }),
