@@ -3,27 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::file::TensorFile;
+use super::format::open;
 use super::stored::Stored;
 use crate::error::{Error, Result};
-
-/// Opens a file of named tensors.
-///
-/// # Errors
-/// Its name does not end as that of a known format, or it cannot be read or is damaged.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn TensorFile>> {
-    match ending(path).as_str() {
-        #[cfg(feature = "safetensors")]
-        "safetensors" => Ok(Box::new(super::safetensors::SafetensorsFile::open(path)?)),
-        #[cfg(feature = "safetensors")]
-        "json" => Ok(Box::new(super::safetensors::ShardedFile::open(path)?)),
-        #[cfg(feature = "npz")]
-        "npz" => Ok(Box::new(super::npz::NpzFile::open(path)?)),
-        #[cfg(feature = "npz")]
-        "npy" => Ok(Box::new(super::npz::NpyFile::open(path)?)),
-        _ => Err(unknown(path)),
-    }
-}
 
 /// Writes named tensors. `compress` is heeded by formats that know it.
 ///
@@ -66,7 +48,7 @@ fn ending(path: &Path) -> String {
 fn unknown(path: &Path) -> Error {
     let formats = [
         #[cfg(feature = "safetensors")]
-        ".safetensors (or .json, an index of several)",
+        ".safetensors",
         #[cfg(feature = "npz")]
         ".npz or .npy",
     ];
@@ -81,8 +63,8 @@ fn unknown(path: &Path) -> Error {
     }
 }
 
-/// Reads all tensors of a file: `.safetensors`, `.safetensors.index.json`, `.npz` or `.npy`. The one array of a `.npy` file has
-/// the file's name without the ending as its key.
+/// Reads all tensors of a file: `.safetensors`, `.safetensors.index.json`, `.npz` or `.npy`, or of a checkpoint by its prefix. The
+/// one array of a `.npy` file has the file's name without the ending as its key.
 ///
 /// # Errors
 /// The file cannot be read or is damaged; the error names the place and the tensor.

@@ -39,6 +39,21 @@ impl<'a> Plan<'a> {
         plan
     }
 
+    /// Adds plain state that takes these bytes.
+    pub(crate) fn load(&mut self, path: String, state: &'a dyn State, bytes: Vec<u8>) {
+        self.load.push((path, state, bytes));
+    }
+
+    /// Adds what a part takes that is made later.
+    pub(crate) fn leave(&mut self, place: &'a dyn Waits, values: Waiting) {
+        self.wait.push((place, values));
+    }
+
+    /// Adds a module that makes what needs no input, when values wait for it.
+    pub(crate) fn materialise(&mut self, path: String, module: &'a dyn Module) {
+        self.modules.push((path, module));
+    }
+
     fn add(&mut self, node: Node<'a>, values: Waiting, path: &str) {
         match (node, values) {
             (Node::Variable(variable), Waiting::Value(value)) => {

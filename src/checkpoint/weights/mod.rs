@@ -16,6 +16,7 @@ use report::unmatched;
 pub use report::{LoadReport, LoadedWeight, UnmatchedWeight};
 
 use super::file::TensorFile;
+use super::format;
 use super::stored::{Entry, Stored, StoredDType};
 use super::tensors;
 use crate::autodiff::no_grad;
@@ -83,7 +84,7 @@ pub fn save_weights(path: impl AsRef<Path>, module: &dyn Module, options: &SaveO
 }
 
 /// Gives the variables of a module the tensors of a file with the same paths: `.safetensors`, `.safetensors.index.json` (a model in
-/// several files), `.npz` or `.npy`.
+/// several files), `.npz` or `.npy`, or a checkpoint by its prefix.
 ///
 /// Variables that do not exist yet, and parts that do not, take their values when they are made: no initialiser runs and
 /// nothing is drawn. Their shapes are compared then. What a call certainly leaves out can only be told of variables that
@@ -171,7 +172,7 @@ pub fn load_weights(
     options: &LoadOptions,
 ) -> Result<LoadReport> {
     let path = path.as_ref();
-    let file = tensors::open(path)?;
+    let file = format::open(path)?;
     load(&*file, module, options).map_err(|e| match e {
         Error::Usage { op, problem, cure } if op == OP => {
             Error::Usage { op, problem: format!("{}: {problem}", path.display()), cure }

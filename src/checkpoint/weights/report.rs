@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::layout::Layout;
-use crate::module::distance;
+use crate::module::nearest;
 
 /// What [`load_weights`](super::load_weights) did with the tensors of the file and the variables of the module.
 #[derive(Debug, Clone, Default)]
@@ -97,13 +97,13 @@ pub(super) fn unmatched(
     names: impl IntoIterator<Item = (String, String)>,
     others: &[(String, String)],
 ) -> Vec<UnmatchedWeight> {
-    let nearest = |name: &str| {
-        let distances = others.iter().take(COMPARED).map(|(other, shown)| (distance(name, other), shown));
-        let (distance, shown) = distances.min()?;
-        (2 * distance < name.len()).then(|| shown.clone())
+    let compared: Vec<String> = others.iter().take(COMPARED).map(|(compared, _)| compared.clone()).collect();
+    let hint = |name: &str| {
+        let near = nearest(name, &compared)?;
+        others.iter().find(|(compared, _)| compared == near).map(|(_, shown)| shown.clone())
     };
     let hinted = |(i, (compared, name)): (usize, (String, String))| UnmatchedWeight {
-        nearest: if i < HINTED { nearest(&compared) } else { None },
+        nearest: if i < HINTED { hint(&compared) } else { None },
         name,
     };
     names.into_iter().enumerate().map(hinted).collect()
