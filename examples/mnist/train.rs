@@ -8,43 +8,37 @@ use std::process::ExitCode;
 use couplet::data::Dataset;
 use couplet::prelude::*;
 
-use super::cli::{Args, Defaults};
-use super::idx::{self, Digits, PIXELS, SIDE};
+use super::cli::Args;
+use super::flags::{self, Defaults};
+use super::idx::{self, Digits, PIXELS};
+use super::launch::launch;
+use super::pixels::pixels;
 use super::plot::{self, History, Verdict, WORST};
-use super::progress::{Progress, Wrong};
+use super::progress::Progress;
+use super::wrong::Wrong;
 
 /// Images, `u8[n, 28, 28, 1]`, and their labels, `u8[n]`.
 type Data = Dataset<(Tensor, Tensor)>;
 
 /// Reads the command line, trains `model` as it says, and prints what is wrong if something is.
 pub fn main(title: &str, defaults: &Defaults, model: impl Forward + Module) -> ExitCode {
-    let args = Args::parse(defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
-    let run = || run(title, &args, &model);
-    let outcome = match args.threads {
-        Some(threads) => couplet::with_threads(threads, run),
-        None => run(),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let args: Args = flags::parse(defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
+    launch(args.flags.threads, || run(title, &args, &model))
 }
 
 fn run(title: &str, args: &Args, model: &(impl Forward + Module)) -> Result<(), Box<dyn Error>> {
-    let digits = idx::load(&args.data_dir)?;
+    let flags = &args.flags;
+    let digits = idx::load(&flags.data_dir)?;
     let (train, test) = (dataset(&digits.train)?, dataset(&digits.test)?);
 
-    random::set_seed(args.seed);
-    let opt = optim::SGD::new(args.learning_rate);
-    let batches = train.shuffle(args.seed).batches(args.batch_size).map(scale);
+    random::set_seed(flags.seed);
+    let opt = optim::SGD::new(flags.learning_rate);
+    let batches = train.shuffle(flags.seed).batches(flags.batch_size).map(scale);
 
-    let mut progress = Progress::new(args.epochs, train.len(), args.quiet, io::stdout());
+    let mut progress = Progress::new(flags.epochs, train.len(), flags.quiet, io::stdout());
     let mut history = History::default();
     let mut scores = Vec::new();
-    for epoch in 1..=args.epochs {
+    for epoch in 1..=flags.epochs {
         let mut sum = 0.0;
         for batch in &batches {
             let (images, labels) = batch?;
@@ -57,7 +51,7 @@ fn run(title: &str, args: &Args, model: &(impl Forward + Module)) -> Result<(), 
 
             let (count, loss) = (labels.size(), loss.item::<f32>()?);
             if !loss.is_finite() {
-                let rate = args.learning_rate;
+                let rate = flags.learning_rate;
                 return Err(format!(
                     "the loss is {loss} in epoch {epoch}; try a --learning-rate below {rate}"
                 )
@@ -69,11 +63,13 @@ fn run(title: &str, args: &Args, model: &(impl Forward + Module)) -> Result<(), 
         }
         let train_loss = sum / train.len() as f64;
         scores = evaluate(model, &test)?;
-        progress.epoch(epoch, train_loss, count_wrong(&scores))?;
+        let accuracy = count_wrong(&scores).accuracy();
+        let report = format_args!("train loss {train_loss:.4}  test accuracy {accuracy:.2} %");
+        progress.epoch(epoch, report)?;
         history.epoch_losses.push(train_loss);
-        history.accuracies.push(count_wrong(&scores).accuracy());
+        history.accuracies.push(accuracy);
     }
-    progress.finish(count_wrong(&scores))?;
+    progress.finish(format_args!("test accuracy: {}", count_wrong(&scores)))?;
 
     match &args.plot {
         Some(file) => draw(file, title, &history, &scores, &digits.test),
@@ -82,8 +78,7 @@ fn run(title: &str, args: &Args, model: &(impl Forward + Module)) -> Result<(), 
 }
 
 fn dataset(digits: &Digits) -> couplet::Result<Data> {
-    let images = Tensor::from_vec(digits.images.clone(), [digits.labels.len(), SIDE, SIDE, 1])?;
-    Dataset::new((images, Tensor::from(&digits.labels[..])))
+    Dataset::new((pixels(digits)?, Tensor::from(&digits.labels[..])))
 }
 
 /// Pixels from `0..=255` to `-1.0..=1.0`.

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::init::Zeros;
 use crate::kernels::parallel::with_threads;
 use crate::module::{Once, Visit};
+use crate::tensor::Tensor;
 use crate::variable::Variable;
 
 /// The name of the counter of saves.
@@ -105,40 +106,21 @@ impl<'a> Checkpoint<'a> {
     /// Two objects have the same name, a module cannot make what needs no input, plain state refuses to be written, a file
     /// cannot be written, or an earlier save in the background failed.
     pub fn save(&self, prefix: impl AsRef<Path>) -> Result<PathBuf> {
-        let mut background = self.finished()?;
-        let path = self.counted(prefix.as_ref(), |path, snapshot| {
-            self.format.write(path, &snapshot)?;
-            CheckpointState::only(path).write_beside(path)
-        });
-        *background = None;
-        path
+        self.save_counted(prefix.as_ref(), When::Now)
     }
 
     /// As [`save`](Checkpoint::save), in the background: the values are those of this moment, however training goes on. An
-    /// error of writing is that of the next save, or of [`sync`](Checkpoint::sync).
+    /// error of writing is that of the next call that saves or restores, or of [`sync`](Checkpoint::sync).
     ///
     /// # Errors
     /// Those of the preparation, or an earlier save in the background failed.
     pub fn save_async(&self, prefix: impl AsRef<Path>) -> Result<PathBuf> {
-        let mut background = self.finished()?;
-        let format = self.format;
-        let mut started = None;
-        let path = self.counted(prefix.as_ref(), |path, snapshot| {
-            let path = path.to_owned();
-            let write = move || {
-                // The other threads belong to the training.
-                with_threads(1, || {
-                    format.write(&path, &snapshot)?;
-                    CheckpointState::only(&path).write_beside(&path)
-                })
-            };
-            let thread = thread::Builder::new().name("couplet-save".to_owned()).spawn(write);
-            let cannot = |e| Error::usage("save_async", format!("no thread can be started: {e}"), "use save");
-            started = Some(thread.map_err(cannot)?);
-            Ok(())
-        })?;
-        *background = started;
-        Ok(path)
+        self.save_counted(prefix.as_ref(), When::InBackground)
+    }
+
+    fn save_counted(&self, prefix: &Path, when: When) -> Result<PathBuf> {
+        let name = |count| with_suffix(prefix, &format!("-{count}"));
+        self.count_and_write(when, 0, name, |path| CheckpointState::only(path).write_beside(path))
     }
 
     /// Waits for a save in the background.
@@ -210,7 +192,7 @@ impl<'a> Checkpoint<'a> {
         root
     }
 
-    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+    fn snapshot(&self) -> Result<Snapshot> {
         self.check_names()?;
         Snapshot::take(&self.root(self.save_counter.get().is_some()))
     }
@@ -228,23 +210,40 @@ impl<'a> Checkpoint<'a> {
         }
     }
 
-    /// Counts one save more, and takes it back if `write` fails.
-    pub(super) fn counted(
+    /// Counts one save more, beyond `last` in any case, and writes the values to what `name` makes of the count; then comes
+    /// `after`. If anything fails before the background takes over, the count is what it was.
+    pub(super) fn count_and_write(
         &self,
-        prefix: &Path,
-        write: impl FnOnce(&Path, Snapshot) -> Result<()>,
+        when: When,
+        last: i64,
+        name: impl FnOnce(i64) -> PathBuf,
+        after: impl FnOnce(&Path) -> Result<()> + Send + 'static,
     ) -> Result<PathBuf> {
+        let mut background = self.finished()?;
         let counter = self.save_counter()?;
         let before = counter.value();
-        let count = before.item::<i64>()? + 1;
-        counter.assign(&crate::Tensor::from(count))?;
-        let path = with_suffix(prefix, &format!("-{count}"));
-        let written = self.snapshot().and_then(|snapshot| write(&path, snapshot));
-        if let Err(e) = written {
-            counter.assign(&before)?;
-            return Err(e);
+        let count = before.item::<i64>()?.max(last) + 1;
+        let (path, format) = (name(count), self.format);
+        let to = path.clone();
+        counter.assign(&Tensor::from(count))?;
+        let started = self.snapshot().and_then(|snapshot| {
+            let job = move || format.write(&to, &snapshot).and_then(|()| after(&to));
+            match when {
+                When::Now => job().map(|()| None),
+                // The other threads belong to the training.
+                When::InBackground => in_background(move || with_threads(1, job)).map(Some),
+            }
+        });
+        match started {
+            Ok(thread) => {
+                *background = thread;
+                Ok(path)
+            }
+            Err(e) => {
+                counter.assign(&before)?;
+                Err(e)
+            }
         }
-        Ok(path)
     }
 
     /// Waits until nothing is written in the background, and keeps it so.
@@ -262,6 +261,18 @@ impl<'a> Checkpoint<'a> {
             _ => Ok(background),
         }
     }
+}
+
+/// When files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    Now,
+    InBackground,
+}
+
+fn in_background(job: impl FnOnce() -> Result<()> + Send + 'static) -> Result<JoinHandle<Result<()>>> {
+    let thread = thread::Builder::new().name("couplet-save".to_owned()).spawn(job);
+    thread.map_err(|e| Error::usage("save_async", format!("no thread can be started: {e}"), "use save"))
 }
 
 impl Default for Checkpoint<'_> {

@@ -83,6 +83,25 @@ fn data_files(prefix: &Path) -> Vec<PathBuf> {
     names.filter(|file| is_data(file)).map(|file| prefix.with_file_name(file)).collect()
 }
 
+/// The checkpoints `NAME-N` that lie in a folder, by number.
+pub(crate) fn numbered(folder: &Path, name: &str) -> Vec<String> {
+    let prefix = folder.join(name);
+    let (Some(place), Some(own)) = (prefix.parent(), prefix.file_name().and_then(|own| own.to_str())) else {
+        return Vec::new();
+    };
+    let Ok(list) = fs::read_dir(place) else { return Vec::new() };
+    let number = |file: String| {
+        let rest = file.strip_prefix(own)?.strip_prefix('-')?;
+        let number = rest.strip_suffix(".couplet").or_else(|| rest.strip_suffix(".index"))?;
+        number.parse::<u64>().ok()
+    };
+    let mut numbers: Vec<u64> =
+        list.filter_map(|entry| number(entry.ok()?.file_name().into_string().ok()?)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().map(|number| format!("{name}-{number}")).collect()
+}
+
 fn make_folder(prefix: &Path) -> Result<()> {
     match prefix.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => fs::create_dir_all(folder).map_err(|e| file_error(folder, &e)),

@@ -7,6 +7,7 @@ pub(crate) mod file;
 mod format;
 mod graph;
 mod live;
+mod manager;
 mod native;
 #[cfg(feature = "npz")]
 mod npz;
@@ -29,6 +30,7 @@ mod weights;
 pub use checkpoint::Checkpoint;
 pub use format::Format;
 pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
+pub use manager::{CheckpointManager, Resumed, latest_checkpoint};
 pub use status::{RestoreReport, RestoreStatus};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};
 pub use tensors::{load_tensors, save_tensors};
