@@ -23,8 +23,10 @@ mod stored;
 pub(crate) mod temporary;
 #[cfg(feature = "tensorflow")]
 pub mod tensorflow;
+mod tensors;
 #[cfg(test)]
 mod testing;
+mod weights;
 
 pub use checkpoint::Checkpoint;
 pub use format::Format;
@@ -32,3 +34,7 @@ pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescap
 pub use manager::{CheckpointManager, Resumed, latest_checkpoint};
 pub use status::{RestoreReport, RestoreStatus};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};
+pub use tensors::{load_tensors, save_tensors};
+pub use weights::{
+    Layout, LoadOptions, LoadReport, LoadedWeight, SaveOptions, UnmatchedWeight, load_weights, save_weights,
+};
