@@ -1,6 +1,8 @@
 //! Checkpoints: variables in files, matched by the path that leads to them.
 
 mod binding;
+#[cfg(any(feature = "safetensors", feature = "npz"))]
+mod by_path;
 #[allow(clippy::module_inception, reason = "the type that the module is named after")]
 mod checkpoint;
 mod checksum;
@@ -12,6 +14,7 @@ mod manager;
 mod native;
 #[cfg(feature = "npz")]
 mod npz;
+mod reader;
 mod replace;
 mod restore;
 #[cfg(feature = "safetensors")]
@@ -32,6 +35,7 @@ pub use checkpoint::Checkpoint;
 pub use format::Format;
 pub use graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot, escape, unescape};
 pub use manager::{CheckpointManager, Resumed, latest_checkpoint};
+pub use reader::{CheckpointDifference, CheckpointReader};
 pub use status::{RestoreReport, RestoreStatus};
 pub use stored::{Entry, Raw, Stored, StoredDType, Strings};
 pub use tensors::{load_tensors, save_tensors};

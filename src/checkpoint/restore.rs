@@ -8,6 +8,7 @@ use super::graph::ObjectGraph;
 use super::live::{Live, Object};
 use super::snapshot::{STATE, VARIABLE_VALUE};
 use super::stored::{Stored, StoredDType};
+use crate::dtype::DType;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::parallel;
 use crate::module::{Plan, Waiting};
@@ -133,6 +134,7 @@ impl Assignment<'_, '_> {
 fn bytes(file: &dyn TensorFile, key: &str) -> Result<Vec<u8>> {
     match file.read(key)? {
         Stored::Strings(mut strings) if strings.values.len() == 1 => Ok(strings.values.remove(0)),
+        Stored::Tensor(bytes) if bytes.dtype() == DType::U8 && bytes.rank() == 1 => bytes.to_vec(),
         other => Err(Error::argument(
             OP,
             "plain state",
