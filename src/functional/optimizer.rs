@@ -8,7 +8,7 @@ use crate::optim::{Adam, HyperParameter, Momentum, Optimizer, RMSProp, SGD};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-use super::instance::{Instance, release};
+use super::instance::Instance;
 use super::template::{Latest, Template};
 use super::{Gradients, Params, State};
 
@@ -126,7 +126,7 @@ impl<O> Ready<O> {
 fn variables(params: &Params) -> Result<Vec<Variable>> {
     let variable = |(path, value): (&String, &Tensor)| {
         let variable = Variable::from_tensor(path, value.clone());
-        release(&variable)?;
+        variable.release()?;
         Ok(variable)
     };
     params.iter().map(variable).collect()

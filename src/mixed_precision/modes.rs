@@ -10,6 +10,7 @@ use crate::module::{Copies, Description, Edges, Forward, Module, Node, Visit};
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::getter::with_dtype;
+use crate::variable::overlay;
 
 /// The modes in which a call may run, and whether it ran once.
 ///
@@ -72,7 +73,8 @@ impl Modes {
     pub fn run<I: Floats, O: Floats>(&self, inputs: I, f: impl FnOnce(I) -> Result<O>) -> Result<O> {
         match mode().filter(|mode| self.valid.contains(mode)) {
             None => f(inputs),
-            Some(_) if !self.ran.load(Ordering::Acquire) => {
+            // Where parameters are given from outside, every call is like a later one.
+            Some(_) if !self.ran.load(Ordering::Acquire) && !overlay::forbids_creation() => {
                 let outputs = f(inputs)?;
                 self.ran.store(true, Ordering::Release);
                 Ok(outputs)
