@@ -1,4 +1,4 @@
-//! The flags of the two examples.
+//! The flags of the MNIST examples.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,8 @@ mod cli;
 mod idx;
 mod plot;
 mod progress;
+pub mod session;
 mod train;
 
 pub use cli::Defaults;
-pub use train::main;
+pub use session::main;
