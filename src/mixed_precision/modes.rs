@@ -60,13 +60,23 @@ impl Modes {
     }
 
     /// The layer, whose calls follow the mode. Paths, names and the printed form stay those of the layer.
+    ///
+    /// ```
+    /// use couplet::mixed_precision::Modes;
+    /// use couplet::prelude::*;
+    /// let net = Sequential::new().push(Modes::new([DType::F16]).of(Linear::new(2))).push(Tensor::relu);
+    /// net.forward(&Tensor::ones([1, 3], DType::F32)?)?;
+    /// assert_eq!(net.named_variables()?[0].0, "_layers/0/w");
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
     pub fn of<M>(self, layer: M) -> InModes<M> {
         InModes { layer, modes: self }
     }
 
     /// Calls `f` in the thread's mode: with the floats of `inputs` and of all variables that are read cast to it, and what
     /// `f` returns cast to `f32`. Without a mode, in one that is not among the valid ones, and until a first call has
-    /// succeeded, this is `f(inputs)`.
+    /// succeeded, this is `f(inputs)`. Within the `apply` of a [`functional`](crate::functional) transform the variables are
+    /// given, so that no call is the first.
     ///
     /// # Errors
     /// Those of `f`.
