@@ -11,6 +11,7 @@ mod mlp;
 mod mnist;
 mod overhead;
 mod products;
+mod resnet;
 mod training;
 mod transformer;
 
@@ -27,6 +28,7 @@ const WORKLOADS: &[(&str, Run)] = &[
     ("W2", mnist::train),
     ("W2i", mnist::infer),
     ("W3", lstm::train),
+    ("W4", resnet::train),
     ("W5", mlp::latency),
     ("W5b", overhead::run),
     ("W7", products::run),

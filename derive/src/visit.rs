@@ -125,7 +125,8 @@ impl<'a> Shape<'a> {
         quote!(#pattern => #path { #(#members: #copies,)* },)
     }
 
-    /// `Name(a=1)`. If no field is printed, a variant is its name, and a struct is not printed at all.
+    /// `Name(a=1)`; a variant of one unnamed field as that field. If no field is printed, a variant is its name, and a struct is
+    /// not printed at all.
     fn describe(&self) -> TokenStream {
         let pattern = self.pattern(Field::is_printed);
         let name = self.name.to_string();
@@ -136,6 +137,11 @@ impl<'a> Shape<'a> {
         };
         if !self.fields.iter().any(Field::is_printed) {
             return quote!(#pattern => #bare,);
+        }
+        // As in a path, the only field of a variant stands for the whole.
+        if let (true, Some(field)) = (self.is_variant, self.sole()) {
+            let variable = Self::variable(field);
+            return quote!(#pattern => ::couplet::__private::Visit::describe(#variable).or_else(|| #bare),);
         }
         let arguments = self.fields.iter().filter(|field| field.is_printed()).map(|field| {
             let variable = Self::variable(field);

@@ -52,7 +52,7 @@ pub enum Error {
         expected: String,
     },
     /// An axis lies outside the tensor's rank.
-    #[error("{op}: axis {axis} is out of range for rank {rank}, expected {low} to {high}", low = -(*rank as isize), high = *rank as isize - 1)]
+    #[error("{op}: axis {axis} is out of range for rank {rank}, {}", axes(*.rank))]
     Axis {
         /// The op that refused.
         op: &'static str,
@@ -133,6 +133,14 @@ pub enum Error {
         /// What went wrong there.
         source: Box<Error>,
     },
+}
+
+/// The axes that there are.
+fn axes(rank: usize) -> String {
+    match rank {
+        0 => "which has no axes".to_owned(),
+        rank => format!("expected -{rank} to {}", rank - 1),
+    }
 }
 
 /// A part of the place of a fault, where it is known.

@@ -10,6 +10,7 @@ pub(crate) mod gather;
 pub(crate) mod gemm;
 pub(crate) mod lanes;
 pub(crate) mod layout;
+pub(crate) mod mapping;
 pub(crate) mod math;
 mod micro;
 pub(crate) mod normalise;

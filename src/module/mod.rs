@@ -33,6 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use build::{build, build_with};
+pub(crate) use collect::parts;
 pub use copies::{Copies, DynForward, DynModule};
 pub use deferred::{Constructed, Deferred};
 pub(crate) use fill::{Plan, tree};

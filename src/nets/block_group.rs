@@ -25,14 +25,7 @@ pub struct BlockGroup {
     #[module(default = false)]
     resnet_v2: bool,
     #[module(name = "_blocks", hidden)]
-    blocks: Vec<Block>,
-}
-
-/// A block of either version.
-#[derive(Module)]
-enum Block {
-    V1(BottleNeckBlockV1),
-    V2(BottleNeckBlockV2),
+    blocks: Vec<Box<dyn Forward>>,
 }
 
 impl BlockGroup {
@@ -52,16 +45,16 @@ impl BlockGroup {
 
     fn built(mut self) -> Self {
         let _in = self.scope.enter();
-        let block = |i: usize| {
+        let block = |i: usize| -> Box<dyn Forward> {
             let (name, stride) = (format!("block_{i}"), if i == 0 { self.stride } else { 1 });
             match self.resnet_v2 {
                 false => {
                     let block = BottleNeckBlockV1::new(self.channels, stride, i == 0);
-                    Block::V1(block.bn_config(self.bn_config).name(&name))
+                    Box::new(block.bn_config(self.bn_config).name(&name))
                 }
                 true => {
                     let block = BottleNeckBlockV2::new(self.channels, stride, i == 0);
-                    Block::V2(block.bn_config(self.bn_config).name(&name))
+                    Box::new(block.bn_config(self.bn_config).name(&name))
                 }
             }
         };
@@ -99,9 +92,6 @@ impl Forward for BlockGroup {
     /// `x` has not rank 4, or not the channels and dtype of the first call. Nothing is created or moved then.
     fn forward_t(&self, x: &Tensor, is_training: bool) -> Result<Tensor> {
         check(OP, x, self.channels, self.stride, true)?;
-        self.blocks.iter().try_fold(x.clone(), |y, block| match block {
-            Block::V1(block) => block.forward_t_owned(y, is_training),
-            Block::V2(block) => block.forward_t_owned(y, is_training),
-        })
+        self.blocks.iter().try_fold(x.clone(), |y, block| block.forward_t_owned(y, is_training))
     }
 }

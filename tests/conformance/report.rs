@@ -60,8 +60,10 @@ impl Report {
         partial.map(|(name, family)| format!("{name}: {} cases cannot be built", family.missing)).collect()
     }
 
+    /// Whether everything was built and found right.
     pub fn is_good(&self) -> bool {
-        self.failures.is_empty() && self.partial().is_empty()
+        let is_whole = self.missing.is_empty() && self.families.values().all(|family| family.missing == 0);
+        is_whole && self.failures.is_empty()
     }
 }
 

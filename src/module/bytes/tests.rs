@@ -1,13 +1,17 @@
 //! Modules through bytes: round trips, and bytes that are refused.
 
+#[allow(dead_code, reason = "the suite in tests/modules uses the rest of the list")]
+#[path = "../../../tests/modules/list.rs"]
+mod list;
+
 use std::sync::Mutex;
 
 use super::super::paths::existing_variables;
-use super::super::tests::every_module::{Subject, bits, bits_of_all, every_module, seeded};
 use super::*;
 use crate::optim::{self, Optimizer};
 use crate::prelude::*;
 use crate::{Gradient, random};
+use list::{Subject, bits, bits_of_all, every_module, seeded};
 
 /// A generator that stays where it is while `f` runs.
 fn without_drawing<R>(what: &str, f: impl FnOnce() -> R) -> R {
@@ -18,48 +22,15 @@ fn without_drawing<R>(what: &str, f: impl FnOnce() -> R) -> R {
 }
 
 /// A module that was called twice, so that counters differ from their first values.
-fn used(make: &dyn Fn() -> Box<dyn Subject>) -> Box<dyn Subject> {
-    let subject = make();
+fn used(make: &dyn Fn(DType) -> Box<dyn Subject>) -> Box<dyn Subject> {
+    let subject = make(DType::F32);
     seeded(3, || subject.call().and_then(|_| subject.call())).unwrap();
     subject
 }
 
-#[test]
-fn every_module_goes_through_bytes_into_a_fresh_one_without_a_draw() {
-    for make in every_module() {
-        let original = used(&make);
-        let kind = original.module().kind();
-        let bytes = original.module().to_bytes().unwrap();
-        let restored = make();
-        without_drawing(kind, || restored.module().load_bytes(&bytes)).unwrap();
-        // What waits for its first call can be captured as well.
-        let again = make();
-        again.module().load_bytes(&restored.module().to_bytes().unwrap()).unwrap();
-        let (a, b) = (Generator::seed(7), Generator::seed(7));
-        let y = random::with(&a, || original.call()).unwrap();
-        for subject in [restored, again] {
-            b.restore(Generator::seed(7).state());
-            assert_eq!(bits(&random::with(&b, || subject.call()).unwrap()), bits(&y), "{kind}");
-            assert_eq!(a.state(), b.state(), "{kind}: an initialiser drew");
-            assert_eq!(bits_of_all(subject.module()), bits_of_all(original.module()), "{kind}");
-        }
-    }
-}
-
-#[test]
-fn every_module_takes_bytes_over_what_it_held() {
-    for make in every_module() {
-        let (original, other) = (used(&make), make());
-        seeded(4, || other.call()).unwrap();
-        other.module().load_bytes(&original.module().to_bytes().unwrap()).unwrap();
-        assert_eq!(bits_of_all(other.module()), bits_of_all(original.module()));
-        assert_eq!(other.module().to_bytes().unwrap(), original.module().to_bytes().unwrap());
-    }
-}
-
 /// Loads into a fresh and into a used module of each kind, and checks that a refusal leaves both as they were.
-fn refused(make: &dyn Fn() -> Box<dyn Subject>, bytes: &[u8]) -> Option<[String; 2]> {
-    let messages = [make(), used(make)].map(|target| {
+fn refused(make: &dyn Fn(DType) -> Box<dyn Subject>, bytes: &[u8]) -> Option<[String; 2]> {
+    let messages = [make(DType::F32), used(make)].map(|target| {
         let state = |target: &dyn Subject| {
             let existing = existing_variables(Node::Module(target.module()));
             let values: Vec<_> = existing.iter().map(|(path, v)| (path.clone(), bits(&v.peek()))).collect();
@@ -87,7 +58,7 @@ fn refused(make: &dyn Fn() -> Box<dyn Subject>, bytes: &[u8]) -> Option<[String;
 fn bytes_cut_anywhere_are_refused_and_change_nothing() {
     for make in every_module() {
         let bytes = used(&make).module().to_bytes().unwrap();
-        let target = make();
+        let target = make(DType::F32);
         for length in 0..bytes.len() {
             assert!(target.module().load_bytes(&bytes[..length]).is_err(), "{length} of {}", bytes.len());
         }
@@ -115,7 +86,7 @@ fn a_damaged_byte_is_refused_or_loaded_but_never_half() {
         for at in 0..header {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x55;
-            let loaded = make().module().load_bytes(&damaged).is_ok();
+            let loaded = make(DType::F32).module().load_bytes(&damaged).is_ok();
             assert!(!loaded || at >= MAGIC.len() + 12, "byte {at}");
             if at % 37 == 0 && !loaded {
                 refused(&make, &damaged);
@@ -138,7 +109,7 @@ fn bytes_of_another_module_are_refused_in_the_name_of_both() {
         let source = used(&source);
         let bytes = source.module().to_bytes().unwrap();
         for make in every_module() {
-            let (kind, target) = (source.module().kind(), make());
+            let (kind, target) = (source.module().kind(), make(DType::F32));
             if target.module().kind() == kind {
                 continue;
             }
@@ -146,7 +117,7 @@ fn bytes_of_another_module_are_refused_in_the_name_of_both() {
             let both = format!("the bytes hold a {kind}, the module has a {}", target.module().kind());
             assert!(message.contains(&both), "{message}");
             assert!(
-                existing_variables(Node::Module(make().module())).is_empty()
+                existing_variables(Node::Module(make(DType::F32).module())).is_empty()
                     || refused(&make, &bytes).is_some()
             );
         }
@@ -174,7 +145,7 @@ fn another_shape_or_dtype_is_refused_in_the_name_of_the_variable() {
                 assert!(message.contains(path), "{message}");
                 assert_eq!(bits_of_all(target.module()), before);
                 // A module that makes its variables at the first call finds out there, and may be called again.
-                let fresh = make();
+                let fresh = make(DType::F32);
                 if fresh.module().load_bytes(&changed).is_ok() {
                     let message = seeded(3, || fresh.call()).unwrap_err().to_string();
                     let name = path.rsplit('/').next().unwrap().trim_start_matches('_');

@@ -4,13 +4,11 @@ mod building;
 mod collection;
 mod copying;
 mod creation;
-pub(in crate::module) mod every_module;
 mod freezing;
 mod names;
 mod printing;
 mod restoring;
 mod summaries;
-mod travelling;
 
 use crate::{DType, Error, Forward, Module, Once, Result, Scope, Shape, Tensor, Variable, scoped};
 

@@ -1,12 +1,13 @@
 //! Modules that are sent to other threads or dropped while a tape lives, over the list of all modules.
 
-use super::every_module::{Subject, bits, bits_of_all, every_module, seeded, x};
-use crate::{Gradient, GradientTape, Variable};
+use couplet::{DType, Gradient, GradientTape, Variable};
+
+use super::list::{Subject, bits, bits_of_all, every_module, seeded, x};
 
 #[test]
 fn a_module_works_alike_on_the_thread_it_is_sent_to() {
     for make in every_module() {
-        let (at_home, sent) = (make(), make());
+        let (at_home, sent) = (make(DType::F32), make(DType::F32));
         let kind = at_home.module().kind();
         // Made here, called first on another thread, called again here.
         let run = |subject: Box<dyn Subject>| {
@@ -39,7 +40,7 @@ fn gradients(subject: Box<dyn Subject>, before: impl FnOnce(Box<dyn Subject>)) -
 #[test]
 fn a_tape_outlives_the_module_it_watched() {
     for make in every_module() {
-        let subject = make();
+        let subject = make(DType::F32);
         let kind = subject.module().kind();
         if subject.layer().is_none() {
             continue; // a metric's value has no gradient
@@ -55,7 +56,7 @@ fn a_tape_outlives_the_module_it_watched() {
 #[test]
 fn a_tape_is_dropped_after_the_module_and_its_variables() {
     for make in every_module() {
-        let subject = make();
+        let subject = make(DType::F32);
         let tape = GradientTape::persistent();
         let y = subject.call().unwrap();
         drop(subject);
