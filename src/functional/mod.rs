@@ -19,7 +19,7 @@
 //! let mut params = loss.init(&Generator::seed(1), &batch)?;
 //! let mut state = optimizer.init(&params)?;
 //! let first = loss.apply(&params, &batch)?;
-//! for _ in 0..50 {
+//! for _ in 0..150 {
 //!     let (_, grads) = functional::value_and_grad(|params| loss.apply(params, &batch), &params)?;
 //!     (params, state) = optimizer.apply(state, &grads, params)?;
 //! }
