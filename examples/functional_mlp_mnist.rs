@@ -31,7 +31,7 @@ fn train(task: &Task, report: &mut Report) -> Outcome {
     let loss = |params: &Params, (images, labels): &Batch| {
         losses::sparse_softmax_cross_entropy(&logits.apply(params, images)?, labels)?.mean()
     };
-    let optimizer = functional::sgd(task.args.learning_rate);
+    let optimizer = functional::sgd(task.flags.learning_rate);
     let update = |params: Params, state: State, batch: &Batch| -> Result<(f32, Params, State)> {
         let (loss, grads) = functional::value_and_grad(|params| loss(params, batch), &params)?;
         let (params, state) = optimizer.apply(state, &grads, params)?;
@@ -39,11 +39,11 @@ fn train(task: &Task, report: &mut Report) -> Outcome {
     };
 
     // The values, which these functions take and return. All that is random comes from the seed.
-    let generator = Generator::seed(task.args.seed);
+    let generator = Generator::seed(task.flags.seed);
     let mut params = logits.init(&generator, &Tensor::zeros([1, 28, 28, 1], DType::F32)?)?;
     let mut state = optimizer.init(&params)?;
 
-    for _ in 0..task.args.epochs {
+    for _ in 0..task.flags.epochs {
         for batch in &task.batches {
             let batch = batch?;
             let loss;

@@ -253,6 +253,11 @@ impl Variable {
         }))
     }
 
+    /// Whether what is assigned on this thread goes to the variables themselves.
+    pub(crate) fn is_plain() -> bool {
+        !dry::is_on() && !overlay::is_on()
+    }
+
     /// Changes the value under its lock; `f` checks everything before it writes.
     pub(crate) fn modify(&self, f: impl FnOnce(&mut Tensor) -> Result<()>) -> Result<()> {
         if dry::is_on() {

@@ -8,10 +8,14 @@ use std::process::ExitCode;
 use couplet::data::{Batches, Dataset};
 use couplet::prelude::*;
 
-use super::cli::{Args, Defaults};
-use super::idx::{self, Digits, PIXELS, SIDE};
+use super::cli::Args;
+use super::flags::{self, Defaults, Flags};
+use super::idx::{self, Digits, PIXELS};
+use super::launch::launch;
+use super::pixels::pixels;
 use super::plot::{self, History, Verdict, WORST};
-use super::progress::{Progress, Wrong};
+use super::progress::Progress;
+use super::wrong::Wrong;
 
 /// Images, `f32[n, 28, 28, 1]` from -1 to 1, and their labels, `u8[n]`.
 pub type Batch = (Tensor, Tensor);
@@ -24,7 +28,7 @@ type Data = Dataset<(Tensor, Tensor)>;
 
 /// What is to be done.
 pub struct Task {
-    pub args: Args,
+    pub flags: Flags,
     /// The training digits; each iteration is an epoch, in another order.
     pub batches: Batches<Batch>,
 }
@@ -42,40 +46,28 @@ pub struct Report {
 
 /// Reads the command line, trains as it says, and prints what is wrong if something is.
 pub fn main(title: &str, defaults: &Defaults, train: impl FnOnce(&Task, &mut Report) -> Outcome) -> ExitCode {
-    let args = Args::parse(defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
-    let threads = args.threads;
-    let run = || run(title, args, train);
-    let outcome = match threads {
-        Some(threads) => couplet::with_threads(threads, run),
-        None => run(),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let args: Args = flags::parse(defaults, std::env::args_os()).unwrap_or_else(|error| error.exit());
+    launch(args.flags.threads, || run(title, args, train))
 }
 
 fn run(title: &str, args: Args, train: impl FnOnce(&Task, &mut Report) -> Outcome) -> Outcome {
-    let digits = idx::load(&args.data_dir)?;
+    let Args { flags, plot } = args;
+    let digits = idx::load(&flags.data_dir)?;
     let (data, test) = (dataset(&digits.train)?, dataset(&digits.test)?);
     let mut report = Report {
-        progress: Progress::new(args.epochs, data.len(), args.quiet, io::stdout()),
+        progress: Progress::new(flags.epochs, data.len(), flags.quiet, io::stdout()),
         history: History::default(),
         test,
         scores: Vec::new(),
-        learning_rate: args.learning_rate,
+        learning_rate: flags.learning_rate,
         sum: (0.0, 0),
     };
-    let batches = data.shuffle(args.seed).batches(args.batch_size).map(scale);
-    let task = Task { args, batches };
-    train(&task, &mut report)?;
+    let batches = data.shuffle(flags.seed).batches(flags.batch_size).map(scale);
+    train(&Task { flags, batches }, &mut report)?;
 
     let Report { progress, history, scores, .. } = report;
-    progress.finish(count_wrong(&scores))?;
-    match &task.args.plot {
+    progress.finish(format_args!("test accuracy: {}", count_wrong(&scores)))?;
+    match &plot {
         Some(file) => draw(file, title, &history, &scores, &digits.test),
         None => Ok(()),
     }
@@ -108,17 +100,17 @@ impl Report {
         let (sum, count) = std::mem::take(&mut self.sum);
         let train_loss = sum / count as f64;
         self.scores = evaluate(logits, &self.test)?;
-        let wrong = count_wrong(&self.scores);
+        let accuracy = count_wrong(&self.scores).accuracy();
         self.history.epoch_losses.push(train_loss);
-        self.history.accuracies.push(wrong.accuracy());
-        self.progress.epoch(self.history.accuracies.len(), train_loss, wrong)?;
+        self.history.accuracies.push(accuracy);
+        let report = format_args!("train loss {train_loss:.4}  test accuracy {accuracy:.2} %");
+        self.progress.epoch(self.history.accuracies.len(), report)?;
         Ok(())
     }
 }
 
 fn dataset(digits: &Digits) -> couplet::Result<Data> {
-    let images = Tensor::from_vec(digits.images.clone(), [digits.labels.len(), SIDE, SIDE, 1])?;
-    Dataset::new((images, Tensor::from(&digits.labels[..])))
+    Dataset::new((pixels(digits)?, Tensor::from(&digits.labels[..])))
 }
 
 /// Pixels from `0..=255` to `-1.0..=1.0`.

@@ -8,9 +8,9 @@ impl Task {
     /// Trains `model` by stochastic gradient descent.
     #[allow(dead_code, reason = "the functional example has a loop of its own")]
     pub fn train(&self, model: &(impl Forward + Module), report: &mut Report) -> Outcome {
-        random::set_seed(self.args.seed);
-        let opt = optim::SGD::new(self.args.learning_rate);
-        for _ in 0..self.args.epochs {
+        random::set_seed(self.flags.seed);
+        let opt = optim::SGD::new(self.flags.learning_rate);
+        for _ in 0..self.flags.epochs {
             for batch in &self.batches {
                 let batch = batch?;
                 let (images, labels) = &batch;

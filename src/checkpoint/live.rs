@@ -54,11 +54,26 @@ enum Identity {
 }
 
 impl<'a> Live<'a> {
-    /// Looks at all objects. Modules make what needs no input.
+    /// Looks at all objects as they are.
+    pub(crate) fn explore(root: &Root<'a>) -> Self {
+        Self::walk(root, |_| {})
+    }
+
+    /// Looks at all objects; modules make what needs no input before they are asked for their parts.
     ///
     /// # Errors
     /// A module cannot.
-    pub(crate) fn explore(root: &Root<'a>) -> Result<Self> {
+    pub(crate) fn materialise(root: &Root<'a>) -> Result<Self> {
+        let mut made = Ok(());
+        let live = Self::walk(root, |module| {
+            if made.is_ok() {
+                made = module.materialise();
+            }
+        });
+        made.map(|()| live)
+    }
+
+    fn walk(root: &Root<'a>, mut before: impl FnMut(&dyn Module)) -> Self {
         let mut live = Live { nodes: Vec::new() };
         let mut known = HashMap::new();
         let mut next = VecDeque::new();
@@ -66,7 +81,7 @@ impl<'a> Live<'a> {
             Some(base) => {
                 let node = base.node();
                 identity(&node).map(|identity| known.insert(identity, 0));
-                open(node)?
+                open(node, &mut before)
             }
             None => (Object::Inner, Vec::new()),
         };
@@ -83,7 +98,7 @@ impl<'a> Live<'a> {
                 let number = identity.map_or(number, |identity| *known.entry(identity).or_insert(number));
                 if number == live.nodes.len() {
                     let (object, found) = match part {
-                        Part::Live(node) => open(node)?,
+                        Part::Live(node) => open(node, &mut before),
                         Part::Waiting(values) => open_waiting(values),
                     };
                     let from = Some((parent, name.clone()));
@@ -93,7 +108,7 @@ impl<'a> Live<'a> {
                 live.nodes[parent].parts.push((name, number));
             }
         }
-        Ok(live)
+        live
     }
 
     /// The path of an object, empty for the root. Only those that have a value are asked for it, so that long chains cost no
@@ -133,10 +148,10 @@ fn identity(node: &Node<'_>) -> Option<Identity> {
 }
 
 /// What an object is, and its parts.
-fn open(node: Node<'_>) -> Result<(Object<'_>, Parts<'_>)> {
-    Ok(match node {
+fn open<'a>(node: Node<'a>, before: impl FnOnce(&dyn Module)) -> (Object<'a>, Parts<'a>) {
+    match node {
         Node::Module(module) => {
-            module.materialise()?;
+            before(module);
             (Object::Module(module), named(parts(module)))
         }
         Node::Group(edges) => (Object::Inner, named(edges)),
@@ -152,7 +167,7 @@ fn open(node: Node<'_>) -> Result<(Object<'_>, Parts<'_>)> {
         Node::Variable(variable) => (Object::Variable(variable), Vec::new()),
         Node::State(state) => (Object::State(state), Vec::new()),
         Node::Nothing => (Object::Inner, Vec::new()),
-    })
+    }
 }
 
 fn open_waiting<'a>(values: Waiting) -> (Object<'a>, Parts<'a>) {

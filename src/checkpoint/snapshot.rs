@@ -26,7 +26,7 @@ impl Snapshot {
     /// # Errors
     /// A module cannot make what needs no input, or plain state refuses to be written.
     pub(crate) fn take(root: &Root<'_>) -> Result<Self> {
-        let live = Live::explore(root)?;
+        let live = Live::materialise(root)?;
         let mut nodes = vec![ObjectNode::default(); live.nodes.len()];
         let mut values = Vec::new();
         for (number, node) in live.nodes.iter().enumerate() {
