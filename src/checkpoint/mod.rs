@@ -11,6 +11,7 @@ mod manager;
 mod native;
 #[cfg(feature = "npz")]
 mod npz;
+#[cfg(any(feature = "npz", feature = "safetensors"))]
 mod replace;
 mod restore;
 #[cfg(feature = "safetensors")]
