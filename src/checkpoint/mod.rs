@@ -15,6 +15,7 @@ mod native;
 #[cfg(feature = "npz")]
 mod npz;
 mod reader;
+#[cfg(any(feature = "npz", feature = "safetensors"))]
 mod replace;
 mod restore;
 #[cfg(feature = "safetensors")]

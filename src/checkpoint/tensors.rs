@@ -12,6 +12,10 @@ use crate::error::{Error, Result};
 /// # Errors
 /// The name of the file does not end as that of a known format, a key comes twice, the format cannot hold something, or the
 /// file cannot be written.
+#[cfg_attr(
+    not(any(feature = "npz", feature = "safetensors")),
+    expect(unused_variables, reason = "without a format nothing is compressed")
+)]
 pub(crate) fn write(path: &Path, tensors: &[(String, Stored)], compress: bool) -> Result<()> {
     let mut keys = BTreeSet::new();
     if let Some((key, _)) = tensors.iter().find(|(key, _)| !keys.insert(key)) {
@@ -46,7 +50,7 @@ fn ending(path: &Path) -> String {
 }
 
 fn unknown(path: &Path) -> Error {
-    let formats = [
+    let formats: &[&str] = &[
         #[cfg(feature = "safetensors")]
         ".safetensors",
         #[cfg(feature = "npz")]

@@ -70,17 +70,17 @@ impl Steps {
 
 impl Layout {
     /// The value of the variable.
-    pub(super) fn from_file(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn loaded(&self, x: &Tensor) -> Result<Tensor> {
         no_grad(|| self.reading(x.shape())?.apply(x))
     }
 
     /// The shape of the variable for that of the file.
-    pub(super) fn shape_from_file(&self, shape: &Shape) -> Result<Shape> {
+    pub(super) fn loaded_shape(&self, shape: &Shape) -> Result<Shape> {
         self.reading(shape).map(|steps| steps.merged)
     }
 
     /// The tensor of the file.
-    pub(super) fn to_file(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn saved(&self, x: &Tensor) -> Result<Tensor> {
         no_grad(|| self.writing(x.shape())?.apply(x))
     }
 
@@ -274,7 +274,7 @@ mod tests {
         ];
         for (layout, dims, shape, file_index, own_index) in cases {
             let x = counted(&shape);
-            let y = layout.from_file(&x).unwrap();
+            let y = layout.loaded(&x).unwrap();
             for flat in 0..x.size() {
                 let mut rest = flat;
                 let mut index = [0; 4];
@@ -283,7 +283,7 @@ mod tests {
                 }
                 assert_eq!(at(&y, &own_index(index)), at(&x, &file_index(index)), "{layout:?} {index:?}");
             }
-            let back = layout.to_file(&y).unwrap();
+            let back = layout.saved(&y).unwrap();
             assert_eq!(
                 (back.shape(), back.to_vec::<f64>().unwrap()),
                 (x.shape(), x.to_vec().unwrap()),
@@ -294,9 +294,9 @@ mod tests {
 
     #[test]
     fn channels_get_dims_of_one_and_lose_them() {
-        let y = Layout::ChannelsLast { rank: 4 }.from_file(&counted(&[3])).unwrap();
+        let y = Layout::ChannelsLast { rank: 4 }.loaded(&counted(&[3])).unwrap();
         assert_eq!(*y.shape(), [1, 1, 1, 3]);
-        assert_eq!(*Layout::ChannelsLast { rank: 4 }.to_file(&y).unwrap().shape(), [3]);
+        assert_eq!(*Layout::ChannelsLast { rank: 4 }.saved(&y).unwrap().shape(), [3]);
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             (Layout::Transpose(vec![0, 0]), &[3, 3]),
             (Layout::Reshape([4].into()), &[3]),
         ] {
-            assert!(layout.from_file(&counted(shape)).is_err(), "{layout:?}");
+            assert!(layout.loaded(&counted(shape)).is_err(), "{layout:?}");
         }
     }
 

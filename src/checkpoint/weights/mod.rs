@@ -3,7 +3,7 @@
 mod layout;
 mod options;
 mod report;
-#[cfg(test)]
+#[cfg(all(test, feature = "npz", feature = "safetensors"))]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +67,7 @@ pub fn save_weights(path: impl AsRef<Path>, module: &dyn Module, options: &SaveO
         let layout =
             owners.layout(&options.rules, &rules, &own, |kind, name| layout::to_torch(kind, name, x.shape()));
         let converted = layout.and_then(|layout| {
-            let convert = || cast(&layout.to_file(&x)?, options.rules.dtype);
+            let convert = || cast(&layout.saved(&x)?, options.rules.dtype);
             no_grad(convert).map_err(|e| e.to_string())
         });
         match converted {
@@ -229,7 +229,7 @@ fn load(file: &dyn TensorFile, module: &dyn Module, options: &LoadOptions) -> Re
     if problems.is_empty() && (report.mismatched.is_empty() || options.allow_mismatched) {
         for (entry, path, layout) in &given {
             let Stored::Tensor(x) = file.read(&entry.key)? else { continue };
-            let x = no_grad(|| cast(&layout.from_file(&x)?, options.rules.dtype))?;
+            let x = no_grad(|| cast(&layout.loaded(&x)?, options.rules.dtype))?;
             values.push(((*path).clone(), Waiting::Value(x.to_contiguous())));
         }
     } else {
@@ -353,7 +353,7 @@ fn misfit(
         return Some(format!("the key {} holds {}, which no variable does", entry.key, entry.dtype));
     };
     let dtype = cast.filter(|_| dtype.is_float()).unwrap_or(*dtype);
-    let shape = match layout.shape_from_file(&entry.shape) {
+    let shape = match layout.loaded_shape(&entry.shape) {
         Ok(shape) => shape,
         Err(e) => return Some(format!("the key {} has shape {}: {e}", entry.key, entry.shape)),
     };
