@@ -105,9 +105,9 @@ fn statistics(x: &Tensor) -> Result<String> {
     let count = finite.len() as f64;
     let mean = finite.iter().sum::<f64>() / count;
     let deviation = (finite.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / count).sqrt();
-    let (low, high) = finite.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &number| {
-        (low.min(number), high.max(number))
-    });
+    let (low, high) = finite
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &number| (low.min(number), high.max(number)));
     let rest = numbers.len() - finite.len();
     let rest = if rest > 0 { format!("; {rest} NaN or infinite") } else { String::new() };
     Ok(match (finite.len(), x.size()) {

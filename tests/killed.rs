@@ -93,7 +93,11 @@ fn killed(format: Format, times: u32) {
         assert!(number >= last, "round {round}: save {last} returned, but {number} was restored");
         for v in &values {
             let value = v.value().to_vec::<f32>().unwrap();
-            assert!(value.iter().all(|&x| x == number as f32), "round {round}: {} is of another save", v.name());
+            assert!(
+                value.iter().all(|&x| x == number as f32),
+                "round {round}: {} is of another save",
+                v.name()
+            );
         }
         last = number;
     }

@@ -189,7 +189,8 @@ impl CheckpointReader {
             }
         }
         values.dedup_by(|(a, _), (b, _)| a == b);
-        let (values, left_out): (Vec<_>, Vec<_>) = values.into_iter().partition(|(_, value)| format.holds(value));
+        let (values, left_out): (Vec<_>, Vec<_>) =
+            values.into_iter().partition(|(_, value)| format.holds(value));
         format.write(prefix.as_ref(), &Snapshot { graph: graph.clone(), values })?;
         Ok(left_out.into_iter().map(|(key, _)| key).collect())
     }
