@@ -1,0 +1,3 @@
+//! What the guide says is true, and it leaves no public name of the reference out.
+
+mod differences;
