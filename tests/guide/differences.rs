@@ -125,6 +125,13 @@ mod mirrored {
     }
 
     #[test]
+    fn a_plain_pair_is_no_state_of_an_lstm() -> Result<()> {
+        let state = Nest::tuple([ones([1, 2]), ones([1, 2])]);
+        assert!(LSTM::new(2).step(&ones([1, 3]), &state).is_err());
+        Ok(())
+    }
+
+    #[test]
     fn rates_of_dropout_are_checked_in_training_only() -> Result<()> {
         let dropout = Dropout::new(1.5);
         assert!(dropout.forward_t(&ones([2]), false).is_ok());
@@ -290,6 +297,13 @@ mod mended {
         let norm = GroupNorm::new(2).axis([-2, -1]);
         norm.forward(&ones([1, 2, 4]))?;
         assert_eq!(norm.forward(&ones([2, 4, 4]))?.shape(), &[2, 4, 4]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_linear_layer_of_no_inputs_is_its_bias() -> Result<()> {
+        let linear = Linear::new(2).b_init(init::Constant::new(3));
+        assert_eq!(floats(&linear.forward(&ones([1, 0]))?), [3.0, 3.0]);
         Ok(())
     }
 
