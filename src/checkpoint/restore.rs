@@ -1,5 +1,6 @@
 //! Giving the values of a file to the objects of the program: all or none.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::binding::{Binding, Later, Match, value_key};
@@ -11,7 +12,7 @@ use super::stored::{Stored, StoredDType};
 use crate::dtype::DType;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::parallel;
-use crate::module::{Plan, Waiting};
+use crate::module::{Owner, Plan, Waiting};
 use crate::variable::Variable;
 
 const OP: &str = "restore";
@@ -63,8 +64,9 @@ pub(crate) fn restore(
         return Err(Error::usage(OP, format!("nothing was restored: {}", problems.join("; ")), cure));
     }
     prepare(file, &mut assign)?;
+    let mut left = HashMap::new();
     for (number, later) in &binding.later {
-        let values = waiting(file, graph, later)?;
+        let values = waiting(file, graph, later, &mut left)?;
         match live.nodes[*number].object {
             Object::Empty(place) | Object::Growing(place) => plan.leave(place, values),
             _ => {}
@@ -78,6 +80,7 @@ pub(crate) fn restore(
         }
     }
     plan.apply(OP)?;
+    expect_owners(graph, live, binding, &left);
     // What lies over variables belongs to this thread.
     each(&mut assign, Variable::is_plain(), |assignment| assignment.run(file))
 }
@@ -144,18 +147,49 @@ fn bytes(file: &dyn TensorFile, key: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// The values of some nodes, for a part that is made later.
-fn waiting(file: &dyn TensorFile, graph: &ObjectGraph, later: &Later) -> Result<Waiting> {
+/// Tells optimisers whom the slots belong to. `left` are the values that were left for variables, by node.
+fn expect_owners(graph: &ObjectGraph, live: &Live<'_>, binding: &Binding, left: &HashMap<usize, Owner>) {
+    for (optimizer, numbers) in &binding.owners {
+        let Some(owners) = live.slot_owners(*optimizer) else { continue };
+        let owner = |saved: usize| match binding.matches[saved] {
+            Match::Live(number) => match live.nodes[number].object {
+                Object::Variable(variable) => Some(Owner::variable(variable.id())),
+                _ => left.get(&saved).copied(),
+            },
+            _ => left.get(&saved).copied(),
+        };
+        let name = |saved: usize| {
+            let attribute = graph.nodes[saved].attributes.first();
+            attribute.map_or_else(String::new, |attribute| attribute.full_name.clone())
+        };
+        let known = numbers.iter().filter_map(|&(saved, number)| Some((owner(saved)?, number, name(saved))));
+        owners.expect(known.collect());
+    }
+}
+
+/// The values of some nodes, for a part that is made later. Those of variables are noted in `left`.
+fn waiting(
+    file: &dyn TensorFile,
+    graph: &ObjectGraph,
+    later: &Later,
+    left: &mut HashMap<usize, Owner>,
+) -> Result<Waiting> {
     match later {
         Later::Tree(parts) => {
-            let part = |(name, later): &(String, Later)| Ok((name.clone(), waiting(file, graph, later)?));
-            Ok(Waiting::Tree(parts.iter().map(part).collect::<Result<_>>()?))
+            let mut tree = BTreeMap::new();
+            for (name, later) in parts {
+                tree.insert(name.clone(), waiting(file, graph, later, left)?);
+            }
+            Ok(Waiting::Tree(tree))
         }
         Later::Value(saved) => {
             let node = &graph.nodes[*saved];
             if let Some(key) = value_key(node, VARIABLE_VALUE) {
                 return match file.read(key)? {
-                    Stored::Tensor(value) => Ok(Waiting::Value(value)),
+                    Stored::Tensor(value) => {
+                        left.insert(*saved, Owner::waiting(&value));
+                        Ok(Waiting::Value(value))
+                    }
                     other => {
                         let problem = format!("no variable can hold {}", other.dtype());
                         Err(Error::usage(OP, format!("{key}: {problem}"), "track other objects"))

@@ -16,6 +16,7 @@ mod print;
 #[doc(hidden)]
 pub mod private;
 mod probe;
+mod slot_owners;
 mod spec;
 mod state;
 mod summary;
@@ -43,6 +44,7 @@ pub use list::List;
 pub use once::Once;
 pub(crate) use paths::{existing_variables, named_variables, nearest, walk};
 pub use print::{Description, Printer};
+pub use slot_owners::{Owner, SlotOwners};
 pub use spec::Spec;
 pub use state::State;
 pub use summary::{Summary, SummaryRow, summary};
@@ -95,6 +97,12 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
     /// Whether [`variables`](Module::variables) may be empty.
     fn allows_empty_variables(&self) -> bool {
         self.scope().allows_empty_variables()
+    }
+
+    /// Who owns the slots, if it is an optimiser that has some.
+    #[doc(hidden)]
+    fn slot_owners(&self) -> Option<&dyn SlotOwners> {
+        None
     }
 
     /// The type's name, for tables and messages: `Linear`.
