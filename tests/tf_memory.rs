@@ -36,9 +36,8 @@ fn fixtures() -> PathBuf {
 /// The only test here: the allocator counts for the whole process.
 #[test]
 fn memory_is_bounded_by_the_bytes_that_are_there() {
-    // A node of an object graph can take two bytes there and 150 here, twice while it is converted, and its list is twice as
-    // long as it must be while it grows. The fixed part is for paths, names and messages.
-    let bound = |size: usize| 600 * size + (64 << 10);
+    // An entry of 20 bytes becomes a record of 200 and its description. The fixed part is for paths, names and messages.
+    let bound = |size: usize| 16 * size + (8 << 10);
     for folder in fs::read_dir(fixtures().join("corrupt")).unwrap().map(|entry| entry.unwrap().path()) {
         if folder.is_dir() {
             let (peak, size) = (peak(&folder.join("t")), size(&folder));
