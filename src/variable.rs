@@ -155,14 +155,15 @@ impl Variable {
         if getter::is_active() {
             return getter::read(self);
         }
-        if let Some(laid) = self.laid() {
-            return laid; // the very tensor that was laid there, which a tape may watch
-        }
-        let value = self.own();
-        if !record::is_recording() {
+        let (laid, recording) = (self.laid(), record::is_recording());
+        let value = match laid {
+            Some(laid) => laid, // the very tensor that was laid there, which a tape may watch
+            None if recording => self.own().fresh(),
+            None => self.own(),
+        };
+        if !recording {
             return value;
         }
-        let value = value.fresh();
         record::with_recorder(|r| r.read(&value, self.inner.id, self.inner.trainable && !self.is_frozen()));
         value
     }
@@ -214,6 +215,18 @@ impl Variable {
         Ok(())
     }
 
+    /// Replaces its own value by one that takes no memory: NaN, or 0 for integers. What lies over it stays.
+    pub(crate) fn release(&self) -> Result<()> {
+        let nothing = if self.dtype().is_float() { f64::NAN } else { 0.0 };
+        let nothing = Tensor::full([], nothing, self.dtype())?.broadcast_to(self.shape().clone())?;
+        let old = std::mem::replace(
+            &mut *self.inner.value.write().unwrap_or_else(|e| e.into_inner()),
+            nothing.fresh(),
+        );
+        drop(old); // after the lock, as in assign
+        Ok(())
+    }
+
     /// Adds to the value: `v = v + x`; integers wrap around.
     ///
     /// # Errors
@@ -238,6 +251,11 @@ impl Variable {
             zip_inplace(v.make_mut::<T>()?, x, T::minus);
             Ok(())
         }))
+    }
+
+    /// Whether what is assigned on this thread goes to the variables themselves.
+    pub(crate) fn is_plain() -> bool {
+        !dry::is_on() && !overlay::is_on()
     }
 
     /// Changes the value under its lock; `f` checks everything before it writes.

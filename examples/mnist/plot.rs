@@ -1,18 +1,16 @@
 //! Draws a training run into one picture: the loss, the test accuracy and the worst-classified digits.
 
 use std::error::Error;
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
 use plotters::chart::SeriesAnno;
-use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, register_font};
 
-use super::idx::{PIXELS, SIDE};
+use super::idx::SIDE;
+use super::page::{self, Area, Drawn, FONT, INK, MARGIN, bold, text};
 
 /// Number of digits that are drawn.
 pub const WORST: usize = 12;
@@ -31,26 +29,21 @@ pub struct History {
 /// A test digit and what the model said of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Verdict<'a> {
-    /// [`PIXELS`] bytes.
+    /// One byte for each pixel.
     pub image: &'a [u8],
     pub label: usize,
     pub predicted: usize,
 }
 
-type Area<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, BitMapBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-type Drawn = Result<(), Box<dyn Error>>;
 
 const WIDTH: u32 = 1600;
 const HEIGHT: u32 = 884;
-const MARGIN: i32 = 44;
 const TITLE_HEIGHT: u32 = 92;
 const CHARTS_HEIGHT: u32 = 548;
 /// Width of a pixel of a digit.
 const ZOOM: i32 = 4;
 
-const FONT: &str = "noto";
-const INK: RGBColor = RGBColor(38, 43, 51);
 const GREY: RGBColor = RGBColor(112, 120, 132);
 const GRID: RGBColor = RGBColor(228, 231, 236);
 const BLUE: RGBColor = RGBColor(31, 102, 190);
@@ -63,15 +56,7 @@ const RED: RGBColor = RGBColor(196, 48, 43);
 /// # Errors
 /// The file cannot be written.
 pub fn draw(file: &Path, title: &str, history: &History, worst: &[Verdict]) -> Drawn {
-    // The fonts come with the `notosans` crate, so that a machine without any draws the same picture.
-    for (style, bytes) in [(FontStyle::Normal, notosans::REGULAR_TTF), (FontStyle::Bold, notosans::BOLD_TTF)]
-    {
-        register_font(FONT, style, bytes).map_err(|_| "the embedded font is damaged")?;
-    }
-    // Says more plainly than the drawing library why a file cannot be written.
-    File::create(file)?;
-    let page = BitMapBackend::new(file, (WIDTH, HEIGHT)).into_drawing_area();
-    page.fill(&WHITE)?;
+    let page = page::open(file, (WIDTH, HEIGHT))?;
     let (head, body) = page.split_vertically(TITLE_HEIGHT);
     text(&head, title, (MARGIN, 28), bold(38), HPos::Left)?;
     let (charts, digits) = body.split_vertically(CHARTS_HEIGHT);
@@ -145,23 +130,12 @@ fn draw_digits(area: &Area, worst: &[Verdict]) -> Drawn {
         let left = MARGIN + place as i32 * pitch;
         let frame = [(left - 1, top - 1), (left + side, top + side)];
         area.draw(&Rectangle::new(frame, GRID.stroke_width(1)))?;
-        draw_digit(area, verdict.image, (left, top))?;
+        page::digit(area, verdict.image, (left, top), ZOOM)?;
         let (middle, below) = (left + side / 2, top + side + 8);
         let color = if verdict.predicted == verdict.label { GREEN } else { RED };
         let (read, is) = (format!("read as {}", verdict.predicted), format!("is a {}", verdict.label));
         text(area, &read, (middle, below), bold(22).color(&color), HPos::Center)?;
         text(area, &is, (middle, below + 26), font(22).color(&GREY), HPos::Center)?;
-    }
-    Ok(())
-}
-
-/// Black ink on white paper, [`ZOOM`] times enlarged.
-fn draw_digit(area: &Area, image: &[u8], (left, top): (i32, i32)) -> Drawn {
-    for (i, &pixel) in image.iter().enumerate().take(PIXELS) {
-        let (x, y) = (left + (i % SIDE) as i32 * ZOOM, top + (i / SIDE) as i32 * ZOOM);
-        let shade = 255 - pixel;
-        let square = [(x, y), (x + ZOOM, y + ZOOM)];
-        area.draw(&Rectangle::new(square, RGBColor(shade, shade, shade).filled()))?;
     }
     Ok(())
 }
@@ -215,14 +189,6 @@ fn key(color: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
     move |(x, y)| Rectangle::new([(x + 2, y - 2), (x + 30, y + 2)], color.filled())
 }
 
-fn text(area: &Area, text: &str, at: (i32, i32), style: TextStyle, align: HPos) -> Drawn {
-    Ok(area.draw_text(text, &style.pos(Pos::new(align, VPos::Top)), at)?)
-}
-
 fn font(size: u32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
-}
-
-fn bold(size: u32) -> TextStyle<'static> {
-    (FONT, size, FontStyle::Bold).into_font().color(&INK)
 }

@@ -1,5 +1,6 @@
 //! Reports on a training run: a progress bar, a line for each epoch, and the result.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -7,20 +8,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Least time between two plain lines.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Number of test images that were classified wrongly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong {
-    pub wrong: usize,
-    pub total: usize,
-}
-
-impl Wrong {
-    /// Share of the images classified rightly, in percent.
-    pub fn accuracy(self) -> f64 {
-        100.0 * (self.total - self.wrong) as f64 / self.total as f64
-    }
-}
 
 /// Where the training stands. The bar goes to standard error, the results to `out`.
 pub struct Progress<W> {
@@ -72,14 +59,12 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// Epoch number `epoch`, from 1, is done, and the test images were classified.
+    /// Epoch number `epoch`, from 1, is done, and `report` is what to say of it.
     ///
     /// # Errors
     /// `out` cannot be written to.
-    pub fn epoch(&mut self, epoch: usize, train_loss: f64, test: Wrong) -> io::Result<()> {
-        let (epochs, accuracy) = (self.epochs, test.accuracy());
-        let line =
-            format!("epoch {epoch}/{epochs}  train loss {train_loss:.4}  test accuracy {accuracy:.2} %");
+    pub fn epoch(&mut self, epoch: usize, report: impl Display) -> io::Result<()> {
+        let line = format!("epoch {epoch}/{}  {report}", self.epochs);
         match &self.view {
             View::Bar(bar) => bar.suspend(|| writeln!(self.out, "{line}")),
             View::Plain { .. } => writeln!(self.out, "{line}"),
@@ -91,12 +76,11 @@ impl<W: Write> Progress<W> {
     ///
     /// # Errors
     /// `out` cannot be written to.
-    pub fn finish(mut self, test: Wrong) -> io::Result<()> {
+    pub fn finish(mut self, result: impl Display) -> io::Result<()> {
         if let View::Bar(bar) = &self.view {
             bar.finish_and_clear();
         }
-        let (accuracy, Wrong { wrong, total }) = (test.accuracy(), test);
-        writeln!(self.out, "test accuracy: {accuracy:.2} % ({wrong} wrong of {total})")
+        writeln!(self.out, "{result}")
     }
 }
 

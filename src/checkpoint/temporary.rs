@@ -32,6 +32,11 @@ impl TemporaryFile {
         }
     }
 
+    /// The file itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Appends bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(|e| file_error(&self.path, &e))

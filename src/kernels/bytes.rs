@@ -2,6 +2,16 @@
 
 use half::{bf16, f16};
 
+/// The bytes of some elements where they lie, on machines that hold them in little-endian order.
+pub(crate) fn in_place<T: Bytes>(x: &[T]) -> Option<&[u8]> {
+    if cfg!(target_endian = "big") {
+        return None;
+    }
+    // SAFETY: the pointer and the number of bytes are those of one slice, which stays borrowed; the types that implement
+    // `Bytes` are numbers and bool, which have no padding, so that all their bytes are initialised.
+    Some(unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<u8>(), size_of_val(x)) })
+}
+
 /// A type whose values have a fixed number of bytes.
 pub(crate) trait Bytes: Sized {
     /// Appends the bytes of `x` to `y`.

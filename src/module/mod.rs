@@ -33,13 +33,15 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use build::{build, build_with};
+pub(crate) use bytes::values;
+pub(crate) use collect::parts;
 pub use copies::{Copies, DynForward, DynModule};
 pub use deferred::{Constructed, Deferred};
-pub(crate) use fill::{Plan, tree};
+pub(crate) use fill::{Plan, on_copy, tree};
 pub use forward::Forward;
 pub use list::List;
 pub use once::Once;
-pub(crate) use paths::{existing_variables, walk};
+pub(crate) use paths::{existing_variables, named_variables, nearest, walk};
 pub use print::{Description, Printer};
 pub use spec::Spec;
 pub use state::State;

@@ -107,6 +107,13 @@ fn unknown(op: &'static str, path: &str, so_far: &str, name: &str, mut names: Ve
     Error::argument(op, "path", format!("{path:?}"), expected)
 }
 
+/// The one among some paths that is most like another, if it is like it at all: at most a third of it differs.
+pub(crate) fn nearest<'p>(path: &str, others: &'p [String]) -> Option<&'p str> {
+    let near = others.iter().map(|other| (distance(path, other), other));
+    let (distance, other) = near.min_by_key(|&(distance, _)| distance)?;
+    (3 * distance <= path.len().max(3)).then_some(other)
+}
+
 /// Edits that turn one word into the other: insertions, removals and replacements of one character.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

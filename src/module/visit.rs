@@ -84,6 +84,16 @@ impl From<String> for Name<'_> {
     }
 }
 
+impl Name<'_> {
+    /// The name itself: the key of a map as it is, the position in a list as digits.
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            Name::Index(index) => index.to_string(),
+            Name::Text(text) => text.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Name<'_> {
     /// As a component of a path: a dot in a key is written `..`, a slash `.S`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -37,7 +37,7 @@ pub fn split_leading_dim(x: &Tensor, example: &Tensor, num_dims: usize) -> Resul
     const OP: &str = "split_leading_dim";
     let leading = &example.shape()[..num_dims.min(example.rank())];
     match x.shape().split_first() {
-        Some((&first, rest)) if first == leading.iter().product() => {
+        Some((&first, rest)) if first == leading.iter().product::<usize>() => {
             x.reshape(leading.iter().chain(rest).copied().collect::<Shape>())
         }
         _ => Err(Error::shape(OP, "x", x.shape(), format!("a first dim that {leading:?} splits"))),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::dtype::{DType, for_dtype};
 use crate::error::{Error, Result};
-use crate::kernels::bytes::Bytes;
+use crate::kernels::bytes::{self, Bytes};
 use crate::kernels::parallel;
 
 use super::{Shape, Tensor, checked_size, take};
@@ -22,18 +22,45 @@ impl Tensor {
 
     /// Calls `take` with the bytes that [`write_bytes`](Tensor::write_bytes) appends, some after the others. Elements that are
     /// not contiguous are copied once.
-    pub(crate) fn each_bytes<E: From<Error>>(
-        &self,
-        mut take: impl FnMut(&[u8]) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
+    #[cfg(any(feature = "npz", feature = "safetensors", feature = "tensorflow"))]
+    pub(crate) fn each_bytes<E>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let x = self.to_contiguous();
         let mut bytes = Vec::with_capacity(self.size().min(CHUNK) * self.dtype().size());
         for_dtype!(self.dtype(), T => {
-            for x in x.as_slice::<T>()?.unwrap_or(&[]).chunks(CHUNK) {
+            let elements = x.as_slice::<T>().ok().flatten();
+            for x in elements.expect("T is the type of the dtype, and x is contiguous").chunks(CHUNK) {
                 bytes.clear();
                 T::write(x, &mut bytes);
                 take(&bytes)?;
             }
+        });
+        Ok(())
+    }
+
+    /// The elements as bytes where they lie: in row-major order, each in little-endian order. `None` if they lie otherwise.
+    pub(crate) fn bytes_in_place(&self) -> Result<Option<&[u8]>> {
+        for_dtype!(self.dtype(), T => Ok(self.as_slice::<T>()?.and_then(bytes::in_place)))
+    }
+
+    /// Takes the elements that [`write_bytes`](Tensor::write_bytes) wrote, without further memory if no other handle shares
+    /// the present ones.
+    ///
+    /// # Errors
+    /// There are more or fewer bytes than the tensor has. The tensor is unchanged then. A byte that is no bool is true.
+    pub(crate) fn read_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let expected = self.size() * self.dtype().size();
+        if bytes.len() != expected {
+            let expected = format!("{expected} bytes for {}{}", self.dtype(), self.shape());
+            return Err(Error::argument("decode", "bytes", format!("{} bytes", bytes.len()), expected));
+        }
+        if self.output().is_none() {
+            *self = Tensor::blank(self.shape().clone(), self.dtype());
+        }
+        for_dtype!(self.dtype(), T => {
+            parallel::for_each_chunk_mut(self.make_mut::<T>()?, CHUNK, |i, y| {
+                let start = i * CHUNK * size_of::<T>();
+                T::read(&bytes[start..start + size_of_val(y)], y);
+            });
         });
         Ok(())
     }

@@ -162,6 +162,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_shape_of_another_tensor_is_a_shape_to_create_with() {
+        let x = Tensor::from([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        let y = Tensor::zeros(x.shape(), x.dtype()).unwrap();
+        assert_eq!((y.shape(), y.to_vec::<f32>().unwrap()), (x.shape(), vec![0.0; 6]));
+    }
+
+    #[test]
     fn arange_counts_as_documented() {
         let t = Tensor::arange(0.0, 1.0, 0.3, DType::F64).unwrap();
         assert_eq!(t.shape(), &[4]);

@@ -77,6 +77,13 @@ impl From<&[usize]> for Shape {
     }
 }
 
+impl From<&Shape> for Shape {
+    /// So that `x.shape()` says the shape of a tensor like `x`.
+    fn from(shape: &Shape) -> Self {
+        shape.clone()
+    }
+}
+
 impl<const N: usize> From<[usize; N]> for Shape {
     fn from(dims: [usize; N]) -> Self {
         Shape(Dims::new(&dims))

@@ -60,6 +60,10 @@ pub struct Case {
     pub schedule: Ordered<Vec<f64>>,
     #[serde(default)]
     pub steps: usize,
+    /// The prefix of its checkpoint in the folder of the case.
+    pub ckpt: Option<String>,
+    #[serde(skip)]
+    pub folder: PathBuf,
     #[serde(skip)]
     pub arrays: BTreeMap<String, Tensor>,
 }
@@ -132,6 +136,7 @@ impl Case {
     /// Reads the case in a folder.
     pub fn read(folder: &Path) -> Outcome<Case> {
         let mut case: Case = serde_json::from_slice(&std::fs::read(folder.join("case.json"))?)?;
+        case.folder = folder.to_owned();
         let arrays = folder.join("arrays.safetensors");
         if arrays.is_file() {
             let bytes = std::fs::read(arrays)?;

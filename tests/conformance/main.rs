@@ -6,6 +6,7 @@
 mod args;
 mod case;
 mod check;
+mod checkpoints;
 mod errors;
 mod gradients;
 mod initializers;

@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::case::{Case, dtype};
 use crate::check::{Check, Tolerance, tolerance};
 use crate::modules::layers::named;
-use crate::{Outcome, modules, problem};
+use crate::{Outcome, checkpoints, modules, problem};
 
 /// Hyper-parameters that are variables.
 type Scheduled = [(String, Variable)];
@@ -171,7 +171,11 @@ fn steps(
             compare(format!("after/{step}/opt/{path}"), &variable);
         }
     }
-    Ok(())
+    let last = later.last().map_or(optimizer, |last| &**last);
+    match next(case.steps)? {
+        Some(fresh) => checkpoints::optimizer(check, last, &*fresh, &parameters),
+        None => Ok(()),
+    }
 }
 
 /// What the plan says: `d` dense, `z` zeros, `n` none, `s` and `r` slices.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::args::Args;
 use crate::case::{Case, dtype};
 use crate::check::Check;
-use crate::{Outcome, Outputs, gradients, mended, problem};
+use crate::{Outcome, Outputs, checkpoints, gradients, mended, problem};
 
 /// Something that a case calls, and what it is called with.
 pub trait Subject {
@@ -169,12 +169,13 @@ pub fn run(check: &Check<'_>) -> Outcome<bool> {
             check.tensor(&key, &variable.value());
         }
     }
+    checkpoints::module(check, &*of_case(case)?.ok_or_else(|| problem("it vanished"))?)?;
     initial::check(check, &|| of_case(case)?.ok_or_else(|| problem("it vanished")))?;
     Ok(true)
 }
 
 /// The call of the case, or its script.
-fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Outputs> {
+pub fn perform(case: &Case, subject: &dyn Subject, mut inputs: Inputs) -> Outcome<Outputs> {
     let outputs = if case.mode == "script" {
         subject.prepare(&inputs)?;
         let mut outputs = Outputs::new();
