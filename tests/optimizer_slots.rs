@@ -145,8 +145,10 @@ struct Net {
 #[test]
 fn slots_of_keras_are_found() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tf_checkpoints/toy_adam/ckpt-5");
-    let zeros = |name: &str, shape: &[usize]| Variable::from_tensor(name, Tensor::zeros(shape, DType::F32).unwrap());
-    let l1 = Dense { scope: Scope::of::<Dense>(), kernel: zeros("kernel", &[1, 5]), bias: zeros("bias", &[5]) };
+    let zeros =
+        |name: &str, shape: &[usize]| Variable::from_tensor(name, Tensor::zeros(shape, DType::F32).unwrap());
+    let l1 =
+        Dense { scope: Scope::of::<Dense>(), kernel: zeros("kernel", &[1, 5]), bias: zeros("bias", &[5]) };
     let net = Net { scope: Scope::of::<Net>(), l1 };
     let adam = Adam::new(0.1);
     let step = Variable::from_tensor("step", Tensor::from(0i32));

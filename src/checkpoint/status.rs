@@ -13,8 +13,8 @@ use crate::module::nearest;
 /// What became of a restore: which values of the file found their objects, and which objects found a value.
 ///
 /// Values of parts that are made later wait for them; so the answer may be another one after the first call of a module.
-/// When it is dropped, values that nothing took are reported through `log`, unless they were
-/// [expected](RestoreStatus::expect_partial).
+/// When it is dropped, values that nothing took and for which nothing is left to be made are reported through `log`, unless they
+/// were [expected](RestoreStatus::expect_partial).
 #[must_use = "check what was restored: assert_consumed, assert_existing_objects_matched or expect_partial"]
 pub struct RestoreStatus<'c, 'a> {
     checkpoint: &'c Checkpoint<'a>,
