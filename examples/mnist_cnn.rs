@@ -21,5 +21,5 @@ fn main() -> ExitCode {
         batch_size: "32",
         learning_rate: "0.1",
     };
-    mnist::main("ConvNet", &defaults, model)
+    mnist::main("ConvNet", &defaults, |task, report| task.train(&model, report))
 }

@@ -15,5 +15,5 @@ fn main() -> ExitCode {
         batch_size: "32",
         learning_rate: "0.1",
     };
-    mnist::main("MLP", &defaults, model)
+    mnist::main("MLP", &defaults, |task, report| task.train(&model, report))
 }

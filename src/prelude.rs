@@ -1,6 +1,7 @@
 //! What most programs need: `use couplet::prelude::*;`.
 
 pub use crate::autodiff::{GradientTape, no_grad, value_and_grad};
+pub use crate::checkpoint::{Checkpoint, CheckpointManager};
 pub use crate::metrics::{ExponentialMovingAverage, Metric};
 pub use crate::module::{Forward, List, Once};
 pub use crate::nets::{

@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::zip_inplace;
 use crate::ops::{Input, Number, Operand, for_number, record};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Shape, Tensor, ValueId};
 
 /// A named, shared, mutable tensor of fixed dtype and shape.
 ///
@@ -41,6 +41,8 @@ struct Inner {
     id: u64,
     /// The variable that this one was copied from.
     origin: Option<u64>,
+    /// The value that a restore left for it before it was made.
+    restored: OnceLock<ValueId>,
     name: String,
     dtype: DType,
     shape: Shape,
@@ -84,6 +86,7 @@ impl Variable {
             inner: Arc::new(Inner {
                 id: next_id(),
                 origin,
+                restored: OnceLock::new(),
                 name,
                 dtype,
                 shape,
@@ -116,6 +119,16 @@ impl Variable {
     /// The identity of the variable that this one was copied from.
     pub(crate) fn origin(&self) -> Option<u64> {
         self.inner.origin
+    }
+
+    /// The identity of the value that a restore left for it before it was made.
+    pub(crate) fn restored(&self) -> Option<ValueId> {
+        self.inner.restored.get().copied()
+    }
+
+    /// Takes note that it was made with a value that a restore left.
+    pub(crate) fn was_restored(&self, value: &Tensor) {
+        let _ = self.inner.restored.set(value.id()); // it is made once
     }
 
     /// The full name: the scope in which it was made, and its own name, as in `linear/w`.
@@ -155,14 +168,15 @@ impl Variable {
         if getter::is_active() {
             return getter::read(self);
         }
-        if let Some(laid) = self.laid() {
-            return laid; // the very tensor that was laid there, which a tape may watch
-        }
-        let value = self.own();
-        if !record::is_recording() {
+        let (laid, recording) = (self.laid(), record::is_recording());
+        let value = match laid {
+            Some(laid) => laid, // the very tensor that was laid there, which a tape may watch
+            None if recording => self.own().fresh(),
+            None => self.own(),
+        };
+        if !recording {
             return value;
         }
-        let value = value.fresh();
         record::with_recorder(|r| r.read(&value, self.inner.id, self.inner.trainable && !self.is_frozen()));
         value
     }
@@ -214,6 +228,18 @@ impl Variable {
         Ok(())
     }
 
+    /// Replaces its own value by one that takes no memory: NaN, or 0 for integers. What lies over it stays.
+    pub(crate) fn release(&self) -> Result<()> {
+        let nothing = if self.dtype().is_float() { f64::NAN } else { 0.0 };
+        let nothing = Tensor::full([], nothing, self.dtype())?.broadcast_to(self.shape().clone())?;
+        let old = std::mem::replace(
+            &mut *self.inner.value.write().unwrap_or_else(|e| e.into_inner()),
+            nothing.fresh(),
+        );
+        drop(old); // after the lock, as in assign
+        Ok(())
+    }
+
     /// Adds to the value: `v = v + x`; integers wrap around.
     ///
     /// # Errors
@@ -238,6 +264,11 @@ impl Variable {
             zip_inplace(v.make_mut::<T>()?, x, T::minus);
             Ok(())
         }))
+    }
+
+    /// Whether what is assigned on this thread goes to the variables themselves.
+    pub(crate) fn is_plain() -> bool {
+        !dry::is_on() && !overlay::is_on()
     }
 
     /// Changes the value under its lock; `f` checks everything before it writes.

@@ -75,3 +75,31 @@ fn recomputation_keeps_one_block_of_many() -> Result<()> {
     assert!(plain > lean + 250 * 1024, "{lean} KiB recomputed, {plain} KiB kept");
     Ok(())
 }
+
+#[test]
+fn functions_of_parameters_keep_nothing_between_calls() -> Result<()> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let net = Sequential::new().push(Linear::new(2)).push(BatchNorm::new(true, true));
+    let loss =
+        functional::transform_with_state(&net, |net, x: &Tensor| net.forward_t(x, true)?.square()?.mean());
+    let optimizer = functional::adam(1e-3);
+    let x = Tensor::from([[1.0f32, -2.0, 0.5], [0.5, 1.0, 2.0]]);
+    let (mut params, mut state) = loss.init(&Generator::seed(1), &x)?;
+    let mut slots = optimizer.init(&params)?;
+    let mut train = |steps: usize| -> Result<()> {
+        for _ in 0..steps {
+            let step = |params: &functional::Params| loss.apply(params, &state, &x);
+            let ((_, next), grads) = functional::value_and_grad_with_aux(step, &params)?;
+            (params, slots) = optimizer.apply(slots.clone(), &grads, params.clone())?;
+            state = next;
+        }
+        Ok(())
+    };
+    train(1000)?;
+    let before = resident();
+    train(100_000)?;
+    let grown = resident().saturating_sub(before);
+    // One word a step would be 780 KiB.
+    assert!(grown < 600, "{grown} KiB more after 100,000 steps");
+    Ok(())
+}

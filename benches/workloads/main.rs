@@ -2,6 +2,7 @@
 //!
 //! Each workload runs in a process of its own and prints one JSON object a line for each metric.
 
+mod checkpoint;
 mod convolution;
 mod elementwise;
 mod embedding;
@@ -31,6 +32,7 @@ const WORKLOADS: &[(&str, Run)] = &[
     ("W4", resnet::train),
     ("W5", mlp::latency),
     ("W5b", overhead::run),
+    ("W6", checkpoint::run),
     ("W7", products::run),
     ("W9", elementwise::run),
     ("W10", convolution::run),

@@ -111,6 +111,11 @@ pub fn resident() -> f64 {
     status("VmRSS:")
 }
 
+/// Memory that lies in no file, in MB.
+pub fn anonymous() -> f64 {
+    status("RssAnon:")
+}
+
 /// Prints the peak memory of the process beside what it held at the start.
 pub fn emit_memory(workload: &str, at_start: f64) {
     emit("W8", &format!("{workload}_peak_rss"), status("VmHWM:"), "MB", "whole process", None);

@@ -8,8 +8,9 @@ mod page;
 mod pixels;
 mod plot;
 mod progress;
+pub mod session;
 mod train;
 mod wrong;
 
 pub use flags::Defaults;
-pub use train::main;
+pub use session::main;

@@ -162,7 +162,11 @@ fn plan(r: &Recorder, range: &Range, targets: &[Seed<'_>], keys: &[SourceKey<'_>
                 if tracked.has(slot) { vec![leaf] } else { Vec::new() }
             }
         };
-        sources.push(found.iter().map(|leaf| leaf.slot).collect());
+        // A value that was given to a variable for a while is the same tensor each time it is read.
+        let mut slots: Vec<Slot> = found.iter().map(|leaf| leaf.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        sources.push(slots);
         wanted.extend(found);
     }
     let needed = reach(r, range, wanted);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::file::TensorFile;
 use super::native::{self, NativeFile};
 use super::snapshot::Snapshot;
+use super::stored::Stored;
 use super::temporary::{file_error, with_suffix};
 use crate::error::{Error, Result};
 
@@ -33,9 +34,23 @@ pub enum Format {
     /// What TensorFlow 2 writes and reads: `PREFIX.index` and `PREFIX.data-00000-of-00001`.
     #[cfg(feature = "tensorflow")]
     TensorFlow,
+    /// One file, `PREFIX.safetensors`: values by path, plain state as bytes. Which objects are shared is not in it.
+    #[cfg(feature = "safetensors")]
+    Safetensors,
 }
 
 impl Format {
+    /// Whether it has room for such a value.
+    pub(crate) fn holds(self, value: &Stored) -> bool {
+        match (self, value) {
+            #[cfg(feature = "safetensors")]
+            (Format::Safetensors, Stored::Raw(raw)) => raw.dtype != "variant",
+            #[cfg(feature = "safetensors")]
+            (Format::Safetensors, Stored::Strings(strings)) => strings.values.len() == 1,
+            _ => true,
+        }
+    }
+
     /// Writes a checkpoint, in place of an older one with the same prefix.
     pub(crate) fn write(self, prefix: &Path, snapshot: &Snapshot) -> Result<()> {
         make_folder(prefix)?;
@@ -45,11 +60,20 @@ impl Format {
             Format::TensorFlow => {
                 let mut writer = super::tensorflow::BundleWriter::new(prefix).overwrite(true);
                 snapshot.values.iter().try_for_each(|(key, value)| writer.add(key, value))?;
-                writer.add_graph(&snapshot.graph)?;
+                writer.add_graph(&snapshot.graph.without_listed_slots())?;
                 writer.finish()
+            }
+            #[cfg(feature = "safetensors")]
+            Format::Safetensors => {
+                super::safetensors::write(&safetensors_path(prefix), &super::by_path::tensors(snapshot)?)
             }
         }
     }
+}
+
+#[cfg(feature = "safetensors")]
+fn safetensors_path(prefix: &Path) -> PathBuf {
+    with_suffix(prefix, ".safetensors")
 }
 
 fn native_path(prefix: &Path) -> PathBuf {
@@ -58,7 +82,7 @@ fn native_path(prefix: &Path) -> PathBuf {
 
 /// Removes the checkpoint of a prefix: what makes it one first, then the rest. Only files of exactly its names are touched.
 pub(crate) fn remove(prefix: &Path) -> Result<()> {
-    let mut files = vec![native_path(prefix), with_suffix(prefix, ".index")];
+    let mut files: Vec<PathBuf> = NAMES.iter().map(|ending| with_suffix(prefix, ending)).collect();
     files.extend(data_files(prefix));
     for path in files {
         match fs::remove_file(&path) {
@@ -92,7 +116,7 @@ pub(crate) fn numbered(folder: &Path, name: &str) -> Vec<String> {
     let Ok(list) = fs::read_dir(place) else { return Vec::new() };
     let number = |file: String| {
         let rest = file.strip_prefix(own)?.strip_prefix('-')?;
-        let number = rest.strip_suffix(".couplet").or_else(|| rest.strip_suffix(".index"))?;
+        let number = NAMES.iter().find_map(|ending| rest.strip_suffix(ending))?;
         number.parse::<u64>().ok()
     };
     let mut numbers: Vec<u64> =
@@ -113,9 +137,12 @@ fn file(path: &Path, problem: impl Into<String>) -> Error {
     Error::File { path: path.display().to_string(), problem: problem.into() }
 }
 
+/// The endings of the files that make a checkpoint one.
+const NAMES: [&str; 3] = [".couplet", ".index", ".safetensors"];
+
 /// Whether there is a checkpoint with this prefix.
 pub(crate) fn exists(prefix: &Path) -> bool {
-    native_path(prefix).is_file() || with_suffix(prefix, ".index").is_file()
+    NAMES.iter().any(|ending| with_suffix(prefix, ending).is_file())
 }
 
 /// Opens what a path leads to: the prefix that a checkpoint was written with, or the name of one file.
@@ -134,6 +161,10 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn TensorFile>> {
     if with_suffix(path, ".index").is_file() {
         return Ok(Box::new(super::tensorflow::Bundle::open(path)?));
     }
+    #[cfg(feature = "safetensors")]
+    if safetensors_path(path).is_file() {
+        return by_path(super::safetensors::SafetensorsFile::open(&safetensors_path(path))?);
+    }
     if path.is_dir() {
         return Err(folder_instead(path));
     }
@@ -146,19 +177,19 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn TensorFile>> {
     }
     #[cfg(feature = "safetensors")]
     if name.ends_with(".safetensors") {
-        return Ok(Box::new(super::safetensors::SafetensorsFile::open(path)?));
+        return by_path(super::safetensors::SafetensorsFile::open(path)?);
     }
     #[cfg(feature = "safetensors")]
     if name.ends_with(".safetensors.index.json") {
-        return Ok(Box::new(super::safetensors::ShardedFile::open(path)?));
+        return by_path(super::safetensors::ShardedFile::open(path)?);
     }
     #[cfg(feature = "npz")]
     if name.ends_with(".npz") {
-        return Ok(Box::new(super::npz::NpzFile::open(path)?));
+        return by_path(super::npz::NpzFile::open(path)?);
     }
     #[cfg(feature = "npz")]
     if name.ends_with(".npy") {
-        return Ok(Box::new(super::npz::NpyFile::open(path)?));
+        return by_path(super::npz::NpyFile::open(path)?);
     }
     let prefix = name.strip_suffix(".index").or_else(|| name.split_once(".data-").map(|(prefix, _)| prefix));
     Err(match prefix {
@@ -171,6 +202,12 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn TensorFile>> {
         }
         None => file(path, "no format of checkpoints has files of this name"),
     })
+}
+
+/// A file without objects, whose keys are their paths.
+#[cfg(any(feature = "safetensors", feature = "npz"))]
+fn by_path(file: impl TensorFile + 'static) -> Result<Box<dyn TensorFile>> {
+    Ok(Box::new(super::by_path::ByPath::new(Box::new(file))))
 }
 
 fn folder_instead(path: &Path) -> Error {
@@ -195,7 +232,7 @@ fn nothing(path: &Path) -> Error {
         .map(|list| list.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
         .unwrap_or_default();
     near.retain_mut(|name| {
-        let prefix = name.strip_suffix(".couplet").or_else(|| name.strip_suffix(".index"));
+        let prefix = NAMES.iter().find_map(|ending| name.strip_suffix(ending));
         match prefix.filter(|prefix| prefix.starts_with(&wanted)) {
             Some(prefix) => {
                 *name = prefix.to_owned();

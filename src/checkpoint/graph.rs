@@ -79,6 +79,18 @@ impl ObjectGraph {
         }
     }
 
+    /// The graph as TensorFlow knows it: a slot is either a part of its optimiser or referred to by it, not both.
+    #[cfg(feature = "tensorflow")]
+    pub(crate) fn without_listed_slots(&self) -> ObjectGraph {
+        let parts = self.nodes.iter().flat_map(|node| node.children.iter().map(|child| child.node));
+        let parts: std::collections::HashSet<usize> = parts.collect();
+        let mut graph = self.clone();
+        for node in &mut graph.nodes {
+            node.slots.retain(|slot| !parts.contains(&slot.slot_variable));
+        }
+        graph
+    }
+
     /// For each object the shortest way to it: the object before, and the name there; the root and what nothing leads to
     /// have none. Slots are reached from their variable.
     pub(crate) fn routes(&self) -> Routes<'_> {

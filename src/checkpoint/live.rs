@@ -5,7 +5,7 @@ use std::ptr;
 
 use super::graph::{escape, unescape};
 use crate::error::Result;
-use crate::module::{Edges, Module, Node, State, Visit, Waiting, Waits, parts};
+use crate::module::{Edges, Module, Node, SlotOwners, State, Visit, Waiting, Waits, parts};
 use crate::variable::Variable;
 
 /// The objects that a checkpoint begins at: one whose parts are the root's, if there is one, and others by name.
@@ -122,6 +122,14 @@ impl<'a> Live<'a> {
         }
         parts.reverse();
         parts.join("/")
+    }
+
+    /// Who owns the slots of an optimiser.
+    pub(crate) fn slot_owners(&self, number: usize) -> Option<&'a dyn SlotOwners> {
+        match self.nodes[number].object {
+            Object::Module(module) => module.slot_owners(),
+            _ => None,
+        }
     }
 
     /// The part of an object with this name.

@@ -1,5 +1,6 @@
 //! Giving the values of a file to the objects of the program: all or none.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::binding::{Binding, Later, Match, value_key};
@@ -8,9 +9,10 @@ use super::graph::ObjectGraph;
 use super::live::{Live, Object};
 use super::snapshot::{STATE, VARIABLE_VALUE};
 use super::stored::{Stored, StoredDType};
+use crate::dtype::DType;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::parallel;
-use crate::module::{Plan, Waiting};
+use crate::module::{Owner, Plan, Waiting};
 use crate::variable::Variable;
 
 const OP: &str = "restore";
@@ -62,8 +64,9 @@ pub(crate) fn restore(
         return Err(Error::usage(OP, format!("nothing was restored: {}", problems.join("; ")), cure));
     }
     prepare(file, &mut assign)?;
+    let mut left = HashMap::new();
     for (number, later) in &binding.later {
-        let values = waiting(file, graph, later)?;
+        let values = waiting(file, graph, later, &mut left)?;
         match live.nodes[*number].object {
             Object::Empty(place) | Object::Growing(place) => plan.leave(place, values),
             _ => {}
@@ -77,7 +80,9 @@ pub(crate) fn restore(
         }
     }
     plan.apply(OP)?;
-    assign.into_iter().try_for_each(|assignment| assignment.run(file))
+    expect_owners(graph, live, binding, &left);
+    // What lies over variables belongs to this thread.
+    each(&mut assign, Variable::is_plain(), |assignment| assignment.run(file))
 }
 
 /// How a variable differs from the tensor of a key, if it does.
@@ -94,28 +99,34 @@ fn misfit(file: &dyn TensorFile, key: &str, variable: &Variable, path: &str) -> 
     )))
 }
 
-/// Makes sure of all tensors, on several threads where there are many.
+/// Makes sure of all tensors.
 fn prepare(file: &dyn TensorFile, assign: &mut [Assignment<'_, '_>]) -> Result<()> {
-    let failed: Mutex<Vec<(usize, Error)>> = Mutex::new(Vec::new());
-    let one = |i: usize, assignment: &mut Assignment<'_, '_>| match file.prepare(assignment.key) {
-        Ok(value) => assignment.value = Some(value),
-        Err(e) => failed.lock().unwrap_or_else(PoisonError::into_inner).push((i, e)),
-    };
-    // A few large ones are better divided each.
-    if assign.len() < 4 * parallel::threads() {
-        assign.iter_mut().enumerate().for_each(|(i, assignment)| one(i, assignment));
-    } else {
-        parallel::for_each_chunk_mut(assign, 1, |i, assignment| one(i, &mut assignment[0]));
+    each(assign, true, |assignment| {
+        assignment.value = Some(file.prepare(assignment.key)?);
+        Ok(())
+    })
+}
+
+/// Does something with each element, on several threads if that is allowed and there are many of them; a few large ones are
+/// better divided each. The error is that of the first element that has one.
+fn each<T: Send>(list: &mut [T], on_threads: bool, f: impl Fn(&mut T) -> Result<()> + Sync) -> Result<()> {
+    if !on_threads || list.len() < 4 * parallel::threads() {
+        return list.iter_mut().try_for_each(f);
     }
-    let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.sort_by_key(|(i, _)| *i);
-    failed.into_iter().next().map_or(Ok(()), |(_, e)| Err(e))
+    let failed: Mutex<Vec<(usize, Error)>> = Mutex::new(Vec::new());
+    parallel::for_each_chunk_mut(list, 1, |i, element| {
+        if let Err(e) = f(&mut element[0]) {
+            failed.lock().unwrap_or_else(PoisonError::into_inner).push((i, e));
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.into_iter().min_by_key(|(i, _)| *i).map_or(Ok(()), |(_, e)| Err(e))
 }
 
 impl Assignment<'_, '_> {
-    fn run(self, file: &dyn TensorFile) -> Result<()> {
-        match self.value {
-            Some(Prepared::Value(Stored::Tensor(value))) => self.variable.assign(&value),
+    fn run(&self, file: &dyn TensorFile) -> Result<()> {
+        match &self.value {
+            Some(Prepared::Value(Stored::Tensor(value))) => self.variable.assign(value),
             Some(Prepared::Here) => self.variable.modify(|value| file.read_into(self.key, value)),
             _ => Ok(()),
         }
@@ -126,6 +137,7 @@ impl Assignment<'_, '_> {
 fn bytes(file: &dyn TensorFile, key: &str) -> Result<Vec<u8>> {
     match file.read(key)? {
         Stored::Strings(mut strings) if strings.values.len() == 1 => Ok(strings.values.remove(0)),
+        Stored::Tensor(bytes) if bytes.dtype() == DType::U8 && bytes.rank() == 1 => bytes.to_vec(),
         other => Err(Error::argument(
             OP,
             "plain state",
@@ -135,18 +147,49 @@ fn bytes(file: &dyn TensorFile, key: &str) -> Result<Vec<u8>> {
     }
 }
 
-/// The values of some nodes, for a part that is made later.
-fn waiting(file: &dyn TensorFile, graph: &ObjectGraph, later: &Later) -> Result<Waiting> {
+/// Tells optimisers whom the slots belong to. `left` are the values that were left for variables, by node.
+fn expect_owners(graph: &ObjectGraph, live: &Live<'_>, binding: &Binding, left: &HashMap<usize, Owner>) {
+    for (optimizer, numbers) in &binding.owners {
+        let Some(owners) = live.slot_owners(*optimizer) else { continue };
+        let owner = |saved: usize| match binding.matches[saved] {
+            Match::Live(number) => match live.nodes[number].object {
+                Object::Variable(variable) => Some(Owner::variable(variable.id())),
+                _ => left.get(&saved).copied(),
+            },
+            _ => left.get(&saved).copied(),
+        };
+        let name = |saved: usize| {
+            let attribute = graph.nodes[saved].attributes.first();
+            attribute.map_or_else(String::new, |attribute| attribute.full_name.clone())
+        };
+        let known = numbers.iter().filter_map(|&(saved, number)| Some((owner(saved)?, number, name(saved))));
+        owners.expect(known.collect());
+    }
+}
+
+/// The values of some nodes, for a part that is made later. Those of variables are noted in `left`.
+fn waiting(
+    file: &dyn TensorFile,
+    graph: &ObjectGraph,
+    later: &Later,
+    left: &mut HashMap<usize, Owner>,
+) -> Result<Waiting> {
     match later {
         Later::Tree(parts) => {
-            let part = |(name, later): &(String, Later)| Ok((name.clone(), waiting(file, graph, later)?));
-            Ok(Waiting::Tree(parts.iter().map(part).collect::<Result<_>>()?))
+            let mut tree = BTreeMap::new();
+            for (name, later) in parts {
+                tree.insert(name.clone(), waiting(file, graph, later, left)?);
+            }
+            Ok(Waiting::Tree(tree))
         }
         Later::Value(saved) => {
             let node = &graph.nodes[*saved];
             if let Some(key) = value_key(node, VARIABLE_VALUE) {
                 return match file.read(key)? {
-                    Stored::Tensor(value) => Ok(Waiting::Value(value)),
+                    Stored::Tensor(value) => {
+                        left.insert(*saved, Owner::waiting(&value));
+                        Ok(Waiting::Value(value))
+                    }
                     other => {
                         let problem = format!("no variable can hold {}", other.dtype());
                         Err(Error::usage(OP, format!("{key}: {problem}"), "track other objects"))

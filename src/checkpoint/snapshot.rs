@@ -1,10 +1,12 @@
 //! What a checkpoint writes: the graph of the program's objects, and their values at one moment.
 
-use super::graph::{Attribute, Child, ObjectGraph, ObjectNode};
+use std::collections::HashMap;
+
+use super::graph::{Attribute, Child, ObjectGraph, ObjectNode, Slot};
 use super::live::{Live, Object, Root};
 use super::stored::{Stored, Strings};
 use crate::error::Result;
-use crate::module::Waiting;
+use crate::module::{Owner, Waiting};
 use crate::tensor::Tensor;
 
 /// The attribute of a variable.
@@ -39,9 +41,44 @@ impl Snapshot {
             let child = |(name, node): &(String, usize)| Child { name: name.clone(), node: *node };
             nodes[number].children = node.parts.iter().map(child).collect();
         }
+        add_slots(&live, &mut nodes);
         let mut graph = ObjectGraph { nodes };
         graph.mark_values();
         Ok(Snapshot { graph, values })
+    }
+}
+
+/// Says for each optimiser which parameter the slots in its lists belong to.
+fn add_slots(live: &Live<'_>, nodes: &mut [ObjectNode]) {
+    let optimizers = (0..live.nodes.len()).filter_map(|number| Some((number, live.slot_owners(number)?)));
+    let optimizers: Vec<_> = optimizers.map(|(number, owners)| (number, owners.numbers())).collect();
+    if optimizers.iter().all(|(_, numbers)| numbers.is_empty()) {
+        return;
+    }
+    let mut owners = HashMap::new();
+    for (number, node) in live.nodes.iter().enumerate() {
+        match &node.object {
+            Object::Variable(variable) => drop(owners.insert(Owner::variable(variable.id()), number)),
+            Object::Waiting(Waiting::Value(value)) => drop(owners.insert(Owner::waiting(value), number)),
+            Object::Empty(later) => {
+                if let Some(Waiting::Value(value)) = later.waiting() {
+                    owners.insert(Owner::waiting(&value), number);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (optimizer, numbers) in optimizers {
+        let lists = live.nodes[optimizer].parts.iter();
+        for (name, list) in lists.filter(|&&(_, part)| matches!(live.nodes[part].object, Object::Growing(_)))
+        {
+            for (owner, number) in &numbers {
+                let slot = live.part(*list, &number.to_string());
+                if let (Some(&variable), Some(slot_variable)) = (owners.get(owner), slot) {
+                    nodes[optimizer].slots.push(Slot { variable, name: name.clone(), slot_variable });
+                }
+            }
+        }
     }
 }
 

@@ -1,13 +1,19 @@
 //! Parameters back into a module.
 
+use std::collections::BTreeSet;
+
 use crate::error::{Error, Result};
-use crate::module::{Module, Node, Plan, Waiting, tree};
+use crate::module::{Node, Plan, Visit, Waiting, tree, walk};
+use crate::tensor::Tensor;
 
 use super::Params;
 
 const OP: &str = "assign";
 
-/// Gives a module the values of its variables, by path; those that do not exist yet take them when they are made.
+/// Gives a module the values of its variables and of its other state, by path; variables that do not exist yet take them when
+/// they are made.
+///
+/// `module` is anything that [`transform`](super::transform) takes, and `values` are parameters, or what is not trained.
 ///
 /// ```
 /// use couplet::{functional, prelude::*};
@@ -22,9 +28,22 @@ const OP: &str = "assign";
 ///
 /// # Errors
 /// A path leads to nothing, or a shape or dtype does not fit; all such are listed, and nothing was changed.
-pub fn assign(module: &dyn Module, values: &Params) -> Result<()> {
-    let values = values.iter().map(|(path, value)| (path.clone(), Waiting::Value(value.clone())));
-    let plan = Plan::new(Node::Module(module), tree(OP, values)?);
+pub fn assign<M: Visit + ?Sized>(module: &M, values: &Params) -> Result<()> {
+    let mut plain = BTreeSet::new();
+    walk(module.node(), |path, node| {
+        if let Node::State(_) = node {
+            plain.insert(path.to_owned());
+        }
+    });
+    let waiting = |(path, value): (&String, &Tensor)| {
+        let waiting = match plain.contains(path) {
+            true => Waiting::State(value.to_vec::<u8>().map_err(|e| e.within(path))?),
+            false => Waiting::Value(value.clone()),
+        };
+        Ok((path.clone(), waiting))
+    };
+    let values: Vec<_> = values.iter().map(waiting).collect::<Result<_>>()?;
+    let plan = Plan::new(module.node(), tree(OP, values)?);
     let unused = plan.unused.iter().map(|path| format!("nothing takes the value for {path}"));
     let problems: Vec<String> = plan.mismatched.iter().cloned().chain(unused).collect();
     if !problems.is_empty() {

@@ -84,9 +84,7 @@ impl<M: Visit> Instance<M> {
 
     /// Gives up the memory of the variables' own values; a use of one where none is laid over it shows as NaN.
     pub(super) fn release(self) -> Result<Self> {
-        for variable in self.variables.values() {
-            release(variable)?;
-        }
+        self.variables.values().try_for_each(Variable::release)?;
         Ok(self)
     }
 
@@ -102,7 +100,7 @@ impl<M: Visit> Instance<M> {
             return self.run_here(values, others, f);
         }
         // Plain state cannot be laid over: each run works on its own.
-        let copy = Instance::new(self.module.copy(&mut Copies::default()))?;
+        let copy = Overlay::aside(|| Instance::new(self.module.copy(&mut Copies::default())))?;
         let mut loaded = Ok(());
         walk(copy.module.node(), |path, node| {
             if let (Node::State(state), Some(value), true) = (node, values.remove(path), loaded.is_ok()) {
@@ -148,13 +146,6 @@ pub(super) fn plain_values(module: &impl Visit) -> Result<Values> {
         }
     });
     values
-}
-
-/// Replaces a variable's own value by one that takes no memory.
-pub(super) fn release(variable: &Variable) -> Result<()> {
-    let nothing = if variable.dtype().is_float() { f64::NAN } else { 0.0 };
-    let nothing = Tensor::full([], nothing, variable.dtype())?;
-    variable.assign(&nothing.broadcast_to(variable.shape().clone())?)
 }
 
 /// Refuses changes to variables that are none of the module's.

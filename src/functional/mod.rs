@@ -19,7 +19,7 @@
 //! let mut params = loss.init(&Generator::seed(1), &batch)?;
 //! let mut state = optimizer.init(&params)?;
 //! let first = loss.apply(&params, &batch)?;
-//! for _ in 0..50 {
+//! for _ in 0..150 {
 //!     let (_, grads) = functional::value_and_grad(|params| loss.apply(params, &batch), &params)?;
 //!     (params, state) = optimizer.apply(state, &grads, params)?;
 //! }
@@ -36,6 +36,11 @@
 //! of the call. What the function assigns goes to that layer. So calls on several threads do not meet, and a failed
 //! one leaves nothing behind; threads that the function itself starts do not see the values. What it draws comes from the
 //! thread's current generator: `random::with(&generator, || f.apply(..))` makes the call a function of the generator too.
+//!
+//! Calls nest: a function may apply, initialise and train others, take gradients by the variables of its module with a tape
+//! of its own, and step them with an imperative optimiser. A [`custom_variable_getter`](crate::custom_variable_getter)
+//! around `apply` sees the given values; one for chosen modules belongs inside the function, which gets the copies. In a
+//! [`mixed_precision`](crate::mixed_precision) mode every `apply` is like a second call, `init` like a first.
 
 mod assign;
 mod grad;

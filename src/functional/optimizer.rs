@@ -8,11 +8,13 @@ use crate::optim::{Adam, HyperParameter, Momentum, Optimizer, RMSProp, SGD};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-use super::instance::{Instance, release};
+use super::instance::Instance;
 use super::template::{Latest, Template};
 use super::{Gradients, Params, State};
 
-/// An optimiser as functions, made by [`optimizer`].
+/// An optimiser as functions, made by [`optimizer`] or one of [`sgd`], [`momentum`], [`rmsprop`] and [`adam`].
+///
+/// Threads may use one at once; their steps come one after the other.
 pub struct Updater<O> {
     template: Template<O>,
     latest: Latest<Ready<O>>,
@@ -47,11 +49,37 @@ pub fn optimizer<O: Optimizer>(optimizer: O) -> Updater<O> {
 }
 
 /// [`SGD`] as functions.
+///
+/// ```
+/// use couplet::functional::{self, Params};
+/// use couplet::prelude::*;
+/// let optimizer = functional::sgd(0.25);
+/// let params = Params::from([("w".to_owned(), Tensor::from([1.0f32]))]);
+/// let grads = functional::grad(|params| params["w"].square()?.sum(), &params)?;
+/// let state = optimizer.init(&params)?;
+/// let (params, state) = optimizer.apply(state, &grads, params)?;
+/// assert_eq!(params["w"].to_vec::<f32>()?, [0.5]); // w - 0.25 * 2 w
+/// assert!(state.is_empty());
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub fn sgd(learning_rate: impl Into<HyperParameter>) -> Updater<SGD> {
     optimizer(SGD::new(learning_rate))
 }
 
 /// [`Momentum`] as functions.
+///
+/// ```
+/// use couplet::functional::{self, Params};
+/// use couplet::prelude::*;
+/// let optimizer = functional::momentum(0.25, 0.5);
+/// let params = Params::from([("w".to_owned(), Tensor::from([1.0f32]))]);
+/// let grads = functional::grad(|params| params["w"].square()?.sum(), &params)?;
+/// let state = optimizer.init(&params)?;
+/// let (params, state) = optimizer.apply(state, &grads, params)?;
+/// assert_eq!(params["w"].to_vec::<f32>()?, [0.5]);
+/// assert_eq!(state["accumulated_momentum/0"].to_vec::<f32>()?, [2.0]);
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub fn momentum(
     learning_rate: impl Into<HyperParameter>,
     momentum: impl Into<HyperParameter>,
@@ -60,11 +88,37 @@ pub fn momentum(
 }
 
 /// [`RMSProp`] as functions, with its defaults.
+///
+/// ```
+/// use couplet::functional::{self, Params};
+/// use couplet::prelude::*;
+/// let optimizer = functional::rmsprop(0.25);
+/// let params = Params::from([("w".to_owned(), Tensor::from([1.0f32]))]);
+/// let grads = functional::grad(|params| params["w"].square()?.sum(), &params)?;
+/// let state = optimizer.init(&params)?;
+/// let (params, state) = optimizer.apply(state, &grads, params)?;
+/// assert!(params["w"].item::<f32>()? < 1.0);
+/// assert!((state["ms/0"].item::<f32>()? - 0.4).abs() < 1e-6); // 0.1 * 2^2
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub fn rmsprop(learning_rate: impl Into<HyperParameter>) -> Updater<RMSProp> {
     optimizer(RMSProp::new(learning_rate))
 }
 
 /// [`Adam`] as functions, with the paper's coefficients.
+///
+/// ```
+/// use couplet::functional::{self, Params};
+/// use couplet::prelude::*;
+/// let optimizer = functional::adam(0.25);
+/// let params = Params::from([("w".to_owned(), Tensor::from([1.0f32]))]);
+/// let grads = functional::grad(|params| params["w"].square()?.sum(), &params)?;
+/// let state = optimizer.init(&params)?;
+/// let (params, state) = optimizer.apply(state, &grads, params)?;
+/// assert!((params["w"].item::<f32>()? - 0.75).abs() < 1e-6); // the first step has the length of the rate
+/// assert_eq!(state["step"].item::<i64>()?, 1);
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub fn adam(learning_rate: impl Into<HyperParameter>) -> Updater<Adam> {
     optimizer(Adam::new(learning_rate))
 }
@@ -126,7 +180,7 @@ impl<O> Ready<O> {
 fn variables(params: &Params) -> Result<Vec<Variable>> {
     let variable = |(path, value): (&String, &Tensor)| {
         let variable = Variable::from_tensor(path, value.clone());
-        release(&variable)?;
+        variable.release()?;
         Ok(variable)
     };
     params.iter().map(variable).collect()

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::autodiff::no_grad;
 use crate::dry;
 use crate::error::{Error, Result};
 use crate::module::{Copies, Plan, Visit, Waiting, existing_variables, tree};
@@ -58,51 +59,52 @@ impl<M: Visit> Template<M> {
         let module = self.copy()?;
         let before = plain_values(&module)?;
         // What the call assigns is forgotten: the variables keep the values that they were made with.
-        let (result, mut left) = Overlay::new([]).run(|| f(&module));
+        let (result, mut left) = no_grad(|| Overlay::new([]).run(|| f(&module)));
         result?;
         existing_variables(module.node()).iter().for_each(|(_, variable)| drop(left.take(variable)));
         check_left(&left)?;
-        let instance = Instance::new(module)?;
-        let mut values = instance.values()?;
-        values.extend(before);
-        Ok((instance.release()?, values))
+        Overlay::aside(|| {
+            let instance = Instance::new(module)?;
+            let mut values = instance.values()?;
+            values.extend(before);
+            Ok((instance.release()?, values))
+        })
     }
 
     /// An instance that these values fit. `f` is called to make its variables.
     ///
     /// # Errors
     /// They fit none; all differences are listed.
-    pub(super) fn instance(&self, values: &Values, f: impl FnOnce(&M) -> Result<()>) -> Result<Instance<M>> {
+    pub(super) fn instance(&self, values: &Values, f: impl Fn(&M) -> Result<()>) -> Result<Instance<M>> {
         // Variables for which there is no value start at zero, so that nothing is drawn before that is reported.
-        let instance = dry::blank(|| self.built(values, f))?;
+        let built = |values: &Values| dry::blank(|| no_grad(|| self.built(values, &f)));
+        let instance = match built(values) {
+            Ok(instance) => instance,
+            // One value that does not fit ends the call, but all are to be reported: without any the call gets further.
+            Err(error) => match built(&Values::new()) {
+                Ok(instance) if !instance.differences(values).is_empty() => instance,
+                _ => return Err(error),
+            },
+        };
         let differences = instance.differences(values);
         if !differences.is_empty() {
-            return Err(misfit(&differences));
+            let cure = "give the parameters that init returned for this module";
+            return Err(Error::usage(OP, differences.join("; "), cure));
         }
         instance.release()
     }
 
+    /// The module after a call of `f`, with these values as far as they lead to something.
     fn built(&self, values: &Values, f: impl FnOnce(&M) -> Result<()>) -> Result<Instance<M>> {
         let module = self.copy()?;
         let plain = plain_values(&module)?;
         let variables = values.iter().filter(|(path, _)| !plain.contains_key(*path));
         let waiting = tree(OP, variables.map(|(path, value)| (path.clone(), Waiting::Value(value.clone()))))?;
-        let plan = Plan::new(module.node(), waiting);
-        let unused = plan.unused.iter().map(|path| format!("nothing takes the value for {path}"));
-        let problems: Vec<String> = plan.mismatched.iter().cloned().chain(unused).collect();
-        if !problems.is_empty() {
-            return Err(misfit(&problems));
-        }
-        plan.apply(OP)?;
+        Overlay::aside(|| Plan::new(module.node(), waiting).apply(OP))?;
         let existing = existing_variables(module.node()).into_iter();
         let laid = existing.filter_map(|(path, variable)| Some((variable, values.get(&path)?.clone())));
         let (result, _) = Overlay::new(laid).run(|| f(&module));
         result?;
-        Instance::new(module)
+        Overlay::aside(|| Instance::new(module))
     }
-}
-
-fn misfit(differences: &[String]) -> Error {
-    let cure = "give the parameters that init returned for this module";
-    Error::usage(OP, differences.join("; "), cure)
 }

@@ -9,6 +9,8 @@ use super::template::{Latest, Template};
 use super::{Params, State};
 
 /// A function of parameters, made by [`transform`].
+///
+/// It is `Sync` where the module and the function are: threads call it at once, each with parameters of its own.
 pub struct Transformed<M, F>(TransformedWithState<M, F>);
 
 /// A function of parameters and state, made by [`transform_with_state`].
@@ -89,7 +91,23 @@ impl<M: Visit, F> TransformedWithState<M, F> {
 
     /// The result of the function with these parameters and this state, and the state afterwards.
     ///
-    /// What the function assigns to parameters ends with the call.
+    /// What the function assigns to parameters ends with the call. Where the variables of another module are needed than
+    /// last time, as in the first call without an `init` before, the function is called once more before, which makes them;
+    /// that draws nothing from the thread's generator.
+    ///
+    /// ```
+    /// use couplet::{functional, prelude::*};
+    /// let norm = BatchNorm::new(false, false).decay_rate(0.5);
+    /// let f = functional::transform_with_state(&norm, |norm, x: &Tensor| norm.forward_t(x, true));
+    /// let x = Tensor::from([[1.0f32], [3.0]]);
+    /// let (params, state) = f.init(&Generator::seed(1), &x)?;
+    /// let (y, after) = f.apply(&params, &state, &x)?;
+    /// assert!((y.to_vec::<f32>()?[1] - 1.0).abs() < 1e-3);
+    /// assert_eq!(state["moving_mean/_counter"].item::<i64>()?, 0);
+    /// assert_eq!(after["moving_mean/_counter"].item::<i64>()?, 1);
+    /// assert!(f.apply(&params, &functional::State::new(), &x).is_err());
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of the function; it makes a variable, or changes one that is not in its module; or parameters and state are not
@@ -117,6 +135,15 @@ impl<M: Visit, F> TransformedWithState<M, F> {
     }
 
     /// The same function for a module that turns out to hold no state.
+    ///
+    /// ```
+    /// use couplet::{functional, prelude::*};
+    /// let f = functional::transform_with_state(&Linear::new(1), |linear, x: &Tensor| linear.forward(x));
+    /// let (f, x) = (f.without_state(), Tensor::ones([1, 2], DType::F32)?);
+    /// let params = f.init(&Generator::seed(1), &x)?;
+    /// assert_eq!(f.apply(&params, &x)?.shape(), &[1, 1]);
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
     #[must_use]
     pub fn without_state(self) -> Transformed<M, F> {
         Transformed(self)

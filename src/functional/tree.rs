@@ -9,6 +9,15 @@ use crate::tensor::Tensor;
 use super::{Gradients, Params};
 
 /// A structure of tensors: a tensor, [`Params`], or a tuple or vector of structures. Gradients have the same structure.
+///
+/// ```
+/// use couplet::{functional, prelude::*};
+/// let at = (vec![Tensor::from(2.0f32), Tensor::from(3.0f32)], Tensor::from(5.0f32));
+/// let (list, last) = functional::grad(|(list, _)| &list[0] * &list[1], &at)?;
+/// assert_eq!(list[1].as_ref().expect("list[0]").dense()?.item::<f32>()?, 2.0);
+/// assert!(last.is_none());
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub trait Tree: Sized {
     /// The gradients with respect to its tensors: `Option<Gradient>` for a tensor, [`Gradients`] for [`Params`], tuples and
     /// vectors of them for tuples and vectors.

@@ -10,6 +10,14 @@ use crate::variable::Variable;
 
 /// What a call in another precision takes or returns: tensors, and options, tuples, lists and maps of them. Numbers, text
 /// and variables may be among them and pass unchanged; a variable is cast when it is read.
+///
+/// ```
+/// use couplet::{DType, Tensor, mixed_precision::Floats};
+/// let (x, ids) = (Tensor::from(1.0f32), Tensor::from(1i64));
+/// let (list, rate) = (vec![x, ids], 0.5f64).cast_floats(DType::BF16)?;
+/// assert_eq!((list[0].dtype(), list[1].dtype(), rate), (DType::BF16, DType::I64, 0.5));
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub trait Floats: Sized {
     /// The same structure with the tensors of a float dtype cast to `dtype`.
     ///

@@ -35,11 +35,29 @@ thread_local! {
 }
 
 /// The mode of this thread, if there is one.
+///
+/// ```
+/// use couplet::{DType, mixed_precision};
+/// assert_eq!(mixed_precision::mode(), None);
+/// let inside = mixed_precision::scope(DType::BF16, || Ok(mixed_precision::mode()))?;
+/// assert_eq!(inside, Some(DType::BF16));
+/// # Ok::<(), couplet::Error>(())
+/// ```
 pub fn mode() -> Option<DType> {
     MODE.try_with(Cell::get).ok().flatten()
 }
 
 /// Sets the mode of this thread, until [`disable`] or the end of a [`scope`] around.
+///
+/// ```
+/// use couplet::{DType, mixed_precision};
+/// mixed_precision::enable(DType::F16)?;
+/// assert_eq!(mixed_precision::mode(), Some(DType::F16));
+/// mixed_precision::disable();
+/// assert_eq!(mixed_precision::mode(), None);
+/// assert!(mixed_precision::enable(DType::I32).is_err());
+/// # Ok::<(), couplet::Error>(())
+/// ```
 ///
 /// # Errors
 /// `dtype` is not a float dtype.
@@ -49,12 +67,26 @@ pub fn enable(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Takes this thread's mode away: everything runs in the dtypes that it is given.
+/// Takes this thread's mode away: everything runs in the dtypes that it is given. See [`enable`].
 pub fn disable() {
     MODE.set(None);
 }
 
 /// Runs `f` in a mode. Afterwards the mode before holds again, whatever `f` set and however it ended.
+///
+/// ```
+/// use couplet::mixed_precision::{self, Modes};
+/// use couplet::prelude::*;
+/// let modes = Modes::new([DType::F16]);
+/// let third = || modes.run(Tensor::from(1.0f32), |x| x / 3.0);
+/// third()?;
+/// mixed_precision::scope(DType::F16, || {
+///     assert_eq!(third()?.item::<f32>()?, 1.0 / 3.0); // the first in the mode, as it would make variables
+///     assert_eq!(third()?.item::<f32>()?, 0.33325195);
+///     Ok(())
+/// })?;
+/// # Ok::<(), couplet::Error>(())
+/// ```
 ///
 /// # Errors
 /// `dtype` is not a float dtype, or `f` failed.

@@ -10,6 +10,7 @@ use crate::module::{Copies, Description, Edges, Forward, Module, Node, Visit};
 use crate::scope::Scope;
 use crate::tensor::Tensor;
 use crate::variable::getter::with_dtype;
+use crate::variable::overlay;
 
 /// The modes in which a call may run, and whether it ran once.
 ///
@@ -59,20 +60,31 @@ impl Modes {
     }
 
     /// The layer, whose calls follow the mode. Paths, names and the printed form stay those of the layer.
+    ///
+    /// ```
+    /// use couplet::mixed_precision::Modes;
+    /// use couplet::prelude::*;
+    /// let net = Sequential::new().push(Modes::new([DType::F16]).of(Linear::new(2))).push(Tensor::relu);
+    /// net.forward(&Tensor::ones([1, 3], DType::F32)?)?;
+    /// assert_eq!(net.named_variables()?[0].0, "_layers/0/w");
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
     pub fn of<M>(self, layer: M) -> InModes<M> {
         InModes { layer, modes: self }
     }
 
     /// Calls `f` in the thread's mode: with the floats of `inputs` and of all variables that are read cast to it, and what
     /// `f` returns cast to `f32`. Without a mode, in one that is not among the valid ones, and until a first call has
-    /// succeeded, this is `f(inputs)`.
+    /// succeeded, this is `f(inputs)`. Within the `apply` of a [`functional`](crate::functional) transform the variables are
+    /// given, so that no call is the first.
     ///
     /// # Errors
     /// Those of `f`.
     pub fn run<I: Floats, O: Floats>(&self, inputs: I, f: impl FnOnce(I) -> Result<O>) -> Result<O> {
         match mode().filter(|mode| self.valid.contains(mode)) {
             None => f(inputs),
-            Some(_) if !self.ran.load(Ordering::Acquire) => {
+            // Where parameters are given from outside, every call is like a later one.
+            Some(_) if !self.ran.load(Ordering::Acquire) && !overlay::forbids_creation() => {
                 let outputs = f(inputs)?;
                 self.ran.store(true, Ordering::Release);
                 Ok(outputs)

@@ -16,15 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Module;
-use super::copies::Copies;
-use super::fill::{Plan, tree};
+use super::fill::{Plan, on_copy, tree};
 use super::paths::{named_variables, walk};
 use super::visit::Node;
 use super::waiting::{Waiting, join};
+use crate::codec;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{Shape, Tensor};
-use crate::{codec, dry};
 
 const MAGIC: &[u8; 8] = b"COUPLET\0";
 const VERSION: u32 = 1;
@@ -187,20 +186,18 @@ pub(crate) fn write(module: &dyn Module) -> Result<Vec<u8>> {
     Content::of(module)?.write()
 }
 
+/// The values of all variables by path, together with those that wait for parts that are not made yet.
+pub(crate) fn values(module: &dyn Module) -> Result<Vec<(String, Tensor)>> {
+    Content::of(module).map(|content| content.values)
+}
+
 /// Gives a module the values and the state that [`write`] wrote.
 pub(crate) fn load(module: &dyn Module, bytes: &[u8]) -> Result<()> {
     let content = Content::read(bytes)?;
     let values = content.values.into_iter().map(|(path, value)| (path, Waiting::Value(value)));
     let states = content.states.into_iter().map(|(path, bytes)| (path, Waiting::State(bytes)));
     let values = tree(OP, values.chain(states))?;
-    // A part that was made cannot be unmade, so all that may fail happens to a copy first.
-    let mut copies = Copies::default();
-    let copy = module.copy_boxed_module(&mut copies);
-    if copies.met_a_cycle() {
-        let problem = format!("{module:?} holds itself through an Arc");
-        return Err(Error::usage(OP, problem, "break the cycle before"));
-    }
-    dry::blank(|| try_out(&*copy, &content.kinds, &values))?;
+    on_copy(OP, module, |copy| try_out(copy, &content.kinds, &values))?;
     Plan::new(Node::Module(module), values).apply(OP)
 }
 

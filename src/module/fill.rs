@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::Module;
 use super::collect::parts;
+use super::copies::Copies;
 use super::paths::existing_variables;
 use super::state::State;
 use super::visit::{Edges, Node, Visit};
 use super::waiting::{Waiting, Waits, join};
+use crate::dry;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -111,7 +113,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Identities of the variables that are given a value at once.
-    fn given(&self) -> HashSet<u64> {
+    pub(crate) fn given(&self) -> HashSet<u64> {
         self.assign.iter().map(|(variable, _)| variable.id()).collect()
     }
 
@@ -168,6 +170,7 @@ impl<'a> Plan<'a> {
         }
         for (variable, value) in self.assign {
             variable.assign(&value)?;
+            variable.was_restored(&value);
         }
         Ok(())
     }
@@ -184,6 +187,25 @@ pub(crate) fn fill_part(part: &dyn Visit, values: Waiting) -> Result<bool> {
     let given = plan.given();
     plan.apply("restore")?;
     Ok(existing_variables(part.node()).iter().all(|(_, variable)| given.contains(&variable.id())))
+}
+
+/// Runs `f` with a copy of a module, whose variables it neither draws nor computes. A part that was made cannot be unmade, so
+/// what may fail when values are given is tried out on a copy first.
+///
+/// # Errors
+/// Those of `f`, or the module cannot be copied.
+pub(crate) fn on_copy<R>(
+    op: &'static str,
+    module: &dyn Module,
+    f: impl FnOnce(&dyn Module) -> Result<R>,
+) -> Result<R> {
+    let mut copies = Copies::default();
+    let copy = module.copy_boxed_module(&mut copies);
+    if copies.met_a_cycle() {
+        let problem = format!("{module:?} holds itself through an Arc");
+        return Err(Error::usage(op, problem, "break the cycle before"));
+    }
+    dry::blank(|| f(&*copy))
 }
 
 /// The values of a list of paths as a tree.

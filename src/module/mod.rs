@@ -16,6 +16,7 @@ mod print;
 #[doc(hidden)]
 pub mod private;
 mod probe;
+mod slot_owners;
 mod spec;
 mod state;
 mod summary;
@@ -33,15 +34,17 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use build::{build, build_with};
+pub(crate) use bytes::values;
 pub(crate) use collect::parts;
 pub use copies::{Copies, DynForward, DynModule};
 pub use deferred::{Constructed, Deferred};
-pub(crate) use fill::{Plan, tree};
+pub(crate) use fill::{Plan, on_copy, tree};
 pub use forward::Forward;
 pub use list::List;
 pub use once::Once;
-pub(crate) use paths::{existing_variables, nearest, walk};
+pub(crate) use paths::{existing_variables, named_variables, nearest, walk};
 pub use print::{Description, Printer};
+pub use slot_owners::{Owner, SlotOwners};
 pub use spec::Spec;
 pub use state::State;
 pub use summary::{Summary, SummaryRow, summary};
@@ -94,6 +97,12 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
     /// Whether [`variables`](Module::variables) may be empty.
     fn allows_empty_variables(&self) -> bool {
         self.scope().allows_empty_variables()
+    }
+
+    /// Who owns the slots, if it is an optimiser that has some.
+    #[doc(hidden)]
+    fn slot_owners(&self) -> Option<&dyn SlotOwners> {
+        None
     }
 
     /// The type's name, for tables and messages: `Linear`.

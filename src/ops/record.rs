@@ -261,12 +261,17 @@ impl Recorder {
         slot
     }
 
-    /// Tracks a tensor from now on, for one tape.
-    pub(crate) fn watch(&mut self, x: &Tensor, tape: u64) {
-        let slot = match self.slot(x.id()) {
+    /// The slot of a tensor, which may be tracked already.
+    fn tracked(&mut self, x: &Tensor) -> Slot {
+        match self.slot(x.id()) {
             UNTRACKED => self.track(x),
             slot => slot,
-        };
+        }
+    }
+
+    /// Tracks a tensor from now on, for one tape.
+    pub(crate) fn watch(&mut self, x: &Tensor, tape: u64) {
+        let slot = self.tracked(x);
         self.leaves.push(Leaf { slot, since: self.records.len(), variable: 0, tape });
     }
 
@@ -282,7 +287,7 @@ impl Recorder {
         if !by_access && !asked {
             return;
         }
-        let (slot, since) = (self.track(x), self.records.len());
+        let (slot, since) = (self.tracked(x), self.records.len());
         if by_access {
             self.leaves.push(Leaf { slot, since, variable, tape: 0 });
         }

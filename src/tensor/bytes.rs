@@ -22,6 +22,7 @@ impl Tensor {
 
     /// Calls `take` with the bytes that [`write_bytes`](Tensor::write_bytes) appends, some after the others. Elements that are
     /// not contiguous are copied once.
+    #[cfg(any(feature = "npz", feature = "safetensors", feature = "tensorflow"))]
     pub(crate) fn each_bytes<E>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let x = self.to_contiguous();
         let mut bytes = Vec::with_capacity(self.size().min(CHUNK) * self.dtype().size());

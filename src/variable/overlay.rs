@@ -58,6 +58,20 @@ impl Overlay {
         (result, overlay.expect("calls nest, so the last overlay is the one laid above"))
     }
 
+    /// Runs `f` on this thread as if no overlay were there.
+    pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
+        /// Puts the overlays back, also after a panic.
+        struct Return(usize, Vec<Overlay>);
+        impl Drop for Return {
+            fn drop(&mut self) {
+                let _ = DEPTH.try_with(|depth| depth.set(self.0));
+                let _ = OVERLAYS.try_with(|list| list.replace(std::mem::take(&mut self.1)));
+            }
+        }
+        let _return = Return(DEPTH.replace(0), OVERLAYS.take());
+        f()
+    }
+
     /// The value over a variable, which is given up.
     pub(crate) fn take(&mut self, variable: &Variable) -> Option<Tensor> {
         self.values.remove(&variable.id()).map(|laid| laid.value)
@@ -129,10 +143,14 @@ pub(crate) fn assign(variable: &Variable, value: Tensor) {
     lay(variable, value);
 }
 
+/// Whether the innermost overlay says that all variables exist.
+pub(crate) fn forbids_creation() -> bool {
+    is_on() && OVERLAYS.with_borrow(|list| list.last().is_some_and(|last| !last.may_create))
+}
+
 /// Refuses a variable that is about to be made where that is not allowed.
 pub(crate) fn check_creation(name: &str) -> Result<()> {
-    let forbidden = is_on() && OVERLAYS.with_borrow(|list| list.last().is_some_and(|last| !last.may_create));
-    if !forbidden {
+    if !forbids_creation() {
         return Ok(());
     }
     let cure = "give init an input that leads to every variable, and make no others in the function";
@@ -194,6 +212,36 @@ mod tests {
         });
         assert_eq!(overlay.left(), ["kept"]);
         assert_eq!(read(&kept), 1.0);
+    }
+
+    #[test]
+    fn overlays_set_aside_come_back_also_after_a_panic() {
+        let v = Variable::from_tensor("v", scalar(1.0));
+        let ((), mut overlay) = Overlay::new([(v.clone(), scalar(5.0))]).run(|| {
+            Overlay::aside(|| v.assign_add(&scalar(1.0)).unwrap());
+            assert_eq!(read(&v), 5.0);
+            let panicking = || Overlay::aside(|| panic!("a panic of this test"));
+            assert!(std::panic::catch_unwind(panicking).is_err());
+            assert_eq!(read(&v), 5.0);
+        });
+        assert_eq!(overlay.take(&v).unwrap().item::<f32>().unwrap(), 5.0);
+        assert_eq!(read(&v), 2.0);
+    }
+
+    #[test]
+    fn a_tape_sees_what_is_read_under_an_overlay_as_the_variable() {
+        let v = Variable::from_tensor("v", scalar(1.0));
+        let laid = scalar(5.0);
+        let outer = crate::GradientTape::new().watch_accessed_variables(false);
+        outer.watch(&laid);
+        let (gradient, _) = Overlay::new([(v.clone(), laid.clone())]).run(|| {
+            let tape = crate::GradientTape::new();
+            let y = (v.value() * v.value()).unwrap(); // read twice, and not counted twice
+            tape.gradient(&y, &[&v]).unwrap().remove(0).unwrap().to_dense().unwrap()
+        });
+        assert_eq!(gradient.item::<f32>().unwrap(), 10.0); // 2 v
+        let second = outer.gradient(&gradient, &[&laid]).unwrap().remove(0).unwrap();
+        assert_eq!(second.to_dense().unwrap().item::<f32>().unwrap(), 2.0);
     }
 
     #[test]

@@ -18,6 +18,9 @@ mod reader;
 mod tests;
 mod writer;
 
+use super::checksum::{combine, extend};
+use crate::kernels::parallel;
+
 pub(crate) use reader::NativeFile;
 pub(crate) use writer::write;
 
@@ -32,15 +35,17 @@ const FIXED: usize = 24;
 const COVERED: usize = 16;
 /// What the places of tensors are multiples of.
 const ALIGNMENT: u64 = 64;
-/// Bytes of one task of a thread.
+/// Bytes that one thread reads at a time.
 const CHUNK: usize = 1 << 22;
 
-/// CRC-32C of bytes, by pieces on several threads.
+/// The checksum of bytes, by pieces on several threads.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut pieces = vec![0; bytes.len().div_ceil(CHUNK)];
-    crate::kernels::parallel::for_each_chunk_mut(&mut pieces, 1, |i, piece| {
-        piece[0] = crc32c::crc32c(&bytes[i * CHUNK..bytes.len().min((i + 1) * CHUNK)]);
+    parallel::for_each_chunk_mut(&mut pieces, 1, |i, piece| {
+        piece[0] = extend(0, &bytes[i * CHUNK..bytes.len().min((i + 1) * CHUNK)]);
     });
     let lengths = bytes.chunks(CHUNK).map(<[u8]>::len);
-    pieces.into_iter().zip(lengths).fold(0, |crc, (piece, length)| crc32c::crc32c_combine(crc, piece, length))
+    let both = pieces.into_iter().zip(lengths);
+    both.reduce(|(crc, length), (piece, more)| (combine(crc, piece, more), length + more))
+        .map_or(0, |(crc, _)| crc)
 }

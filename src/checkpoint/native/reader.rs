@@ -7,7 +7,7 @@ use super::super::graph::ObjectGraph;
 use super::super::stored::{Entry, Raw, Stored, StoredDType, Strings};
 use super::super::temporary::file_error;
 use super::header::{Header, Place, dtype_of};
-use super::{COVERED, FIXED, MAGIC, VERSION, checksum};
+use super::{COVERED, FIXED, MAGIC, VERSION, checksum, extend};
 use crate::codec;
 use crate::dtype::DType;
 use crate::error::{Error, Fault, Result};
@@ -65,7 +65,7 @@ impl NativeFile {
         let covered = table_end.and_then(|end| bytes.get(COVERED..end)).ok_or_else(|| {
             fault(Fault::Truncated, "it ends within the checksums".into()).at_offset(table_start as u64)
         })?;
-        if crc32c::crc32c(covered) != number(12) {
+        if extend(0, covered) != number(12) {
             let problem = "the header is not the one that was written".to_owned();
             return Err(fault(Fault::HeaderChecksum, problem).at_offset(COVERED as u64));
         }

@@ -3,16 +3,23 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
 use super::super::graph::ObjectGraph;
 use super::super::stored::Stored;
 use super::super::temporary::{TemporaryFile, file_error, sync_folder};
 use super::header::{Header, Place, dtype_name};
-use super::{ALIGNMENT, CHUNK, COVERED, FIXED, MAGIC, VERSION};
+use super::{ALIGNMENT, COVERED, FIXED, MAGIC, VERSION, extend};
 use crate::codec;
 use crate::error::Result;
-use crate::kernels::parallel;
+use crate::kernels::parallel::threads;
+
+/// Bytes that are written at a time.
+const PIECE: usize = 1 << 18;
+
+/// Bytes that are made durable at a time while more are written.
+const PART: usize = 64 << 20;
 
 /// The bytes of a tensor: where they lie, or a copy of them.
 enum Content<'a> {
@@ -49,9 +56,15 @@ pub(crate) fn write(path: &Path, graph: Option<&ObjectGraph>, values: &[(String,
     let front = seal(front, &checksums);
     write_at(file.file(), &front, 0).map_err(|e| file_error(path, &e))?;
     file.sync()?;
+    // The older file is let go of when nobody waits for it: a system takes as long to forget a file as to sync it.
+    let older = File::open(path);
     file.rename(path)?;
     sync_folder(path)?;
     file.keep();
+    if let Ok(older) = older.and_then(|older| Ok((older.metadata()?.len() >= PART as u64).then_some(older))) {
+        // If there is no thread for it, it is dropped here.
+        let _ = thread::Builder::new().name("couplet-close".to_owned()).spawn(move || drop(older));
+    }
     Ok(())
 }
 
@@ -104,42 +117,49 @@ fn seal(header: Vec<u8>, checksums: &[u32]) -> Vec<u8> {
     front.extend((header.len() as u64).to_le_bytes());
     front.extend(header);
     checksums.iter().for_each(|checksum| front.extend(checksum.to_le_bytes()));
-    let checksum = crc32c::crc32c(&front[COVERED..]);
+    let checksum = extend(0, &front[COVERED..]);
     front[COVERED - 4..COVERED].copy_from_slice(&checksum.to_le_bytes());
     front
 }
 
 /// Writes the tensors to their places, and returns their checksums.
+///
+/// One thread writes: systems let no two write to one file at the same time. Pieces are so small that they are still in the cache
+/// when the system copies them. Of large files a second thread makes the first part durable while the next one is written.
 fn write_contents(file: &File, header: &Header, contents: &[Content<'_>]) -> io::Result<Vec<u32>> {
-    let pieces: Vec<(usize, usize)> = contents
-        .iter()
-        .enumerate()
-        .flat_map(|(i, content)| (0..content.bytes().len().div_ceil(CHUNK)).map(move |piece| (i, piece)))
-        .collect();
     // Also when the last tensors are empty, the file ends where the header says.
-    let end = header.tensors.last().map_or(0, |tensor| tensor.offset + tensor.bytes);
-    file.set_len(end)?;
-    let failed: Mutex<Option<io::Error>> = Mutex::new(None);
-    let mut checksums = vec![0; pieces.len()];
-    parallel::for_each_chunk_mut(&mut checksums, 1, |at, checksum| {
-        let (i, piece) = pieces[at];
-        let bytes = contents[i].bytes();
-        let start = piece * CHUNK;
-        let bytes = &bytes[start..bytes.len().min(start + CHUNK)];
-        checksum[0] = crc32c::crc32c(bytes);
-        if let Err(e) = write_at(file, bytes, header.tensors[i].offset + start as u64) {
-            failed.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
+    file.set_len(header.tensors.last().map_or(0, |tensor| tensor.offset + tensor.bytes))?;
+    let write = |mut written: Option<SyncSender<()>>| {
+        let mut checksums = Vec::with_capacity(contents.len());
+        let mut since = 0;
+        for (content, place) in contents.iter().zip(&header.tensors) {
+            let (mut checksum, mut offset) = (0, place.offset);
+            for piece in content.bytes().chunks(PIECE) {
+                checksum = extend(checksum, piece);
+                write_at(file, piece, offset)?;
+                offset += piece.len() as u64;
+                since += piece.len();
+                if since >= PART && written.as_ref().is_some_and(|written| written.send(()).is_err()) {
+                    written = None; // it could not be made durable: the end of the file will say why
+                }
+                since %= PART;
+            }
+            checksums.push(checksum);
         }
-    });
-    if let Some(e) = failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
-        return Err(e);
+        Ok(checksums)
+    };
+    let all: usize = contents.iter().map(|content| content.bytes().len()).sum();
+    if all < 2 * PART || threads() == 1 {
+        return write(None);
     }
-    let mut combined = vec![0; contents.len()];
-    for (&(i, piece), checksum) in pieces.iter().zip(checksums) {
-        let length = contents[i].bytes().len() - piece * CHUNK;
-        combined[i] = crc32c::crc32c_combine(combined[i], checksum, length.min(CHUNK));
-    }
-    Ok(combined)
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(all / PART + 1); // never full
+        let sync = move || receiver.iter().try_for_each(|()| file.sync_data());
+        match thread::Builder::new().name("couplet-sync".to_owned()).spawn_scoped(scope, sync) {
+            Ok(_) => write(Some(sender)),
+            Err(_) => write(None),
+        }
+    })
 }
 
 #[cfg(unix)]

@@ -9,8 +9,8 @@ use rawzip::{CompressionMethod, ErrorKind, ZipArchive, ZipFileHeaderRecord, ZipS
 
 use super::super::file::TensorFile;
 use super::super::graph::ObjectGraph;
-use super::super::replace::io_error;
 use super::super::stored::{Entry, Stored};
+use super::super::temporary::file_error;
 use super::elements;
 use super::header::{Flaw, Header};
 use crate::error::{Error, Fault, Result};
@@ -47,7 +47,7 @@ impl NpzFile {
     /// # Errors
     /// The file cannot be read or is damaged.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let bytes = Mapping::open(path).map_err(|e| io_error(path, "it cannot be read", &e))?;
+        let bytes = Mapping::open(path).map_err(|e| file_error(path, &e))?;
         let archive = ZipArchive::from_slice(&bytes[..]).map_err(|e| not_an_archive(path, &bytes, &e))?;
         let mut list = Vec::new();
         let mut count = 0;

@@ -96,7 +96,7 @@ impl Descr {
     pub(super) fn of_raw(name: &str) -> Option<(String, usize)> {
         let bits = |prefix: &str| {
             let bits: usize = name.strip_prefix(prefix)?.parse().ok()?;
-            (bits > 0 && bits % 8 == 0).then_some(bits / 8)
+            (bits > 0 && bits.is_multiple_of(8)).then_some(bits / 8)
         };
         if let Some(size) = bits("complex").filter(|size| [8, 16, 24, 32].contains(size)) {
             return Some((format!("<c{size}"), size));

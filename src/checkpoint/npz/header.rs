@@ -61,7 +61,7 @@ impl Header {
             })?,
             _ => text.into_iter().map(char::from).collect(),
         };
-        let mut literal = Literal { text: &text, rest: &text };
+        let mut literal = Literal { rest: &text };
         let header = literal.header(at);
         header.map_err(|(fault, problem)| {
             let offset = at - length + (text.len() - literal.rest.len()) as u64;
@@ -135,7 +135,6 @@ fn bytes(source: &mut impl Read, at: &mut u64, length: u64) -> Result<Vec<u8>, F
 
 /// A literal of Python on its way through.
 struct Literal<'a> {
-    text: &'a str,
     rest: &'a str,
 }
 

@@ -15,8 +15,8 @@ use self::header::{Flaw, Header};
 pub(crate) use self::write::{write_npy, write_npz};
 use super::file::TensorFile;
 use super::graph::ObjectGraph;
-use super::replace::io_error;
 use super::stored::{Entry, Stored};
+use super::temporary::file_error;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::mapping::Mapping;
 
@@ -35,7 +35,7 @@ impl NpyFile {
     /// # Errors
     /// The file cannot be read or is damaged.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let bytes = Mapping::open(path).map_err(|e| io_error(path, "it cannot be read", &e))?;
+        let bytes = Mapping::open(path).map_err(|e| file_error(path, &e))?;
         let key = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         let refuse =
             |(fault, at, problem): Flaw| Error::format(path, fault, problem).at_offset(at).of_tensor(&key);

@@ -8,8 +8,9 @@ use flate2::write::DeflateEncoder;
 use rawzip::path::{EntryPath, ZipFilePath};
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 
-use super::super::replace::{Replacement, io_error};
+use super::super::replace::replace;
 use super::super::stored::{Stored, Strings};
+use super::super::temporary::file_error;
 use super::descr::Descr;
 use super::header::Header;
 use crate::error::{Error, Result};
@@ -20,9 +21,7 @@ use crate::error::{Error, Result};
 /// NumPy has no such type, or the file cannot be written.
 pub(crate) fn write_npy(path: &Path, stored: &Stored) -> Result<()> {
     let header = header(path, "the array", stored)?;
-    let mut file = Replacement::create(path)?;
-    array(&mut file, &header, stored).map_err(|e| failed(path, &e))?;
-    file.finish()
+    replace(path, |file| array(file, &header, stored).map_err(|e| file_error(path, &e)))
 }
 
 /// Writes arrays under their keys, each of which comes once, to a `.npz` file. The elements go to the file in steps, without a
@@ -35,17 +34,16 @@ pub(crate) fn write_npz(path: &Path, tensors: &[(String, Stored)], compress: boo
     for (key, stored) in tensors {
         headers.push((name(path, key)?, header(path, key, stored)?));
     }
-    let mut file = Replacement::create(path)?;
-    let mut archive = ZipArchiveWriter::new(&mut file);
-    for ((_, stored), (name, header)) in tensors.iter().zip(&headers) {
-        add(&mut archive, name, header, stored, compress).map_err(|e| failed(path, &e))?;
-    }
-    archive.finish().map_err(|e| failed(path, &io::Error::other(e)))?;
-    file.finish()
-}
-
-fn failed(path: &Path, e: &io::Error) -> Error {
-    io_error(path, "it cannot be written", e)
+    replace(path, |file| {
+        let write = || {
+            let mut archive = ZipArchiveWriter::new(file);
+            for ((_, stored), (name, header)) in tensors.iter().zip(&headers) {
+                add(&mut archive, name, header, stored, compress)?;
+            }
+            archive.finish().map(|_| ()).map_err(io::Error::other)
+        };
+        write().map_err(|e| file_error(path, &e))
+    })
 }
 
 fn refuse(path: &Path, key: &str, problem: &str) -> Error {

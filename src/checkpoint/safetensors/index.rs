@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::super::file::TensorFile;
 use super::super::graph::ObjectGraph;
-use super::super::replace::io_error;
 use super::super::stored::{Entry, Stored};
+use super::super::temporary::file_error;
 use super::SafetensorsFile;
 use super::header::place;
 use crate::error::{Error, Fault, Result};
@@ -66,7 +66,7 @@ impl ShardedFile {
     /// # Errors
     /// One of them cannot be read, is damaged or lacks a tensor.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let json = Mapping::open(path).map_err(|e| io_error(path, "it cannot be read", &e))?;
+        let json = Mapping::open(path).map_err(|e| file_error(path, &e))?;
         let index: Index = serde_json::from_slice(&json).map_err(|e| {
             Error::format(path, Fault::MalformedHeader, e.to_string()).at_offset(place(&json, &e))
         })?;

@@ -13,8 +13,8 @@ pub(crate) use self::index::ShardedFile;
 pub(crate) use self::write::write;
 use super::file::TensorFile;
 use super::graph::ObjectGraph;
-use super::replace::io_error;
 use super::stored::{Entry, Raw, Stored, StoredDType};
+use super::temporary::file_error;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::mapping::Mapping;
 use crate::tensor::Tensor;
@@ -35,7 +35,7 @@ impl SafetensorsFile {
     /// # Errors
     /// The file cannot be read or is damaged.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let bytes = Mapping::open(path).map_err(|e| io_error(path, "it cannot be read", &e))?;
+        let bytes = Mapping::open(path).map_err(|e| file_error(path, &e))?;
         let located = header::read(path, &bytes)?.into_iter();
         let (entries, places) = located.map(|Located { entry, start, end }| (entry, (start, end))).unzip();
         Ok(SafetensorsFile { path: path.to_owned(), bytes, entries, places })

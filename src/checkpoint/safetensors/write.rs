@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as NameError, StrDeserializer};
 
-use super::super::replace::{Replacement, io_error};
+use super::super::replace::replace;
 use super::super::stored::Stored;
+use super::super::temporary::file_error;
 use super::header::{METADATA, name_of};
 use crate::error::{Error, Result};
 
@@ -42,18 +43,16 @@ pub(crate) fn write(path: &Path, tensors: &[(String, Stored)]) -> Result<()> {
     let mut header = serde_json::to_vec(&metadata).map_err(|e| malformed(e.to_string()))?;
     header.resize(header.len().next_multiple_of(8), b' ');
 
-    let mut file = Replacement::create(path)?;
-    let failed = |e: std::io::Error| io_error(path, "it cannot be written", &e);
-    file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
-    file.write_all(&header).map_err(failed)?;
-    for (_, key, stored) in order {
-        match stored {
-            Stored::Tensor(x) => x.each_bytes(|bytes| file.write_all(bytes).map_err(failed))?,
-            Stored::Raw(raw) => file.write_all(&raw.bytes).map_err(failed)?,
-            Stored::Strings(_) => return Err(refuse(path, key, STRINGS)),
-        }
-    }
-    file.finish()
+    let failed = |e: std::io::Error| file_error(path, &e);
+    replace(path, |file| {
+        file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
+        file.write_all(&header).map_err(failed)?;
+        order.into_iter().try_for_each(|(_, key, stored)| match stored {
+            Stored::Tensor(x) => x.each_bytes(|bytes| file.write_all(bytes).map_err(failed)),
+            Stored::Raw(raw) => file.write_all(&raw.bytes).map_err(failed),
+            Stored::Strings(_) => Err(refuse(path, key, STRINGS)),
+        })
+    })
 }
 
 const STRINGS: &str = "it holds strings, which the format does not have";

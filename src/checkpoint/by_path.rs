@@ -1,0 +1,81 @@
+//! Files of named tensors as checkpoints: the names are taken for the paths of objects.
+
+use super::file::TensorFile;
+use super::graph::{Attribute, Child, ObjectGraph, ObjectNode, unescape};
+use super::snapshot::{STATE, Snapshot, VARIABLE_VALUE};
+use super::stored::{Entry, Stored, StoredDType, Strings};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// A file without an object graph, with the one that its keys describe.
+#[derive(Debug)]
+pub(crate) struct ByPath {
+    file: Box<dyn TensorFile>,
+    graph: ObjectGraph,
+}
+
+impl ByPath {
+    pub(crate) fn new(file: Box<dyn TensorFile>) -> Self {
+        let graph = graph(file.entries());
+        ByPath { file, graph }
+    }
+}
+
+/// An object for each part of a key, and the tensor for the last. A row of bytes may be a variable or plain state.
+fn graph(entries: &[Entry]) -> ObjectGraph {
+    let mut nodes = vec![ObjectNode::default()];
+    for entry in entries {
+        let mut at = 0;
+        for part in entry.key.split('/') {
+            let name = unescape(part).unwrap_or_else(|| part.to_owned());
+            // Keys are sorted, so that the parts of one object follow each other.
+            let found =
+                nodes[at].children.iter().rev().find(|child| child.name == name).map(|child| child.node);
+            at = found.unwrap_or_else(|| {
+                let node = nodes.len();
+                nodes.push(ObjectNode::default());
+                nodes[at].children.push(Child { name, node });
+                node
+            });
+        }
+        let attribute = |name: &str| Attribute {
+            name: name.to_owned(),
+            full_name: String::new(),
+            key: entry.key.clone(),
+        };
+        nodes[at].attributes.push(attribute(VARIABLE_VALUE));
+        if entry.dtype == StoredDType::Tensor(DType::U8) && entry.shape.len() == 1 {
+            nodes[at].attributes.push(attribute(STATE));
+        }
+    }
+    let mut graph = ObjectGraph { nodes };
+    graph.mark_values();
+    graph
+}
+
+/// The values of a snapshot by the paths of their objects; plain state becomes a row of bytes.
+pub(crate) fn tensors(snapshot: &Snapshot) -> Result<Vec<(String, Stored)>> {
+    let path = |key: &str| key.split_once("/.ATTRIBUTES/").map_or(key, |(path, _)| path).to_owned();
+    let value = |value: &Stored| match value {
+        Stored::Strings(Strings { values, .. }) if values.len() == 1 => {
+            Tensor::from(values[0].clone()).into()
+        }
+        other => other.clone(),
+    };
+    Ok(snapshot.values.iter().map(|(key, stored)| (path(key), value(stored))).collect())
+}
+
+impl TensorFile for ByPath {
+    fn entries(&self) -> &[Entry] {
+        self.file.entries()
+    }
+
+    fn read(&self, key: &str) -> Result<Stored> {
+        self.file.read(key)
+    }
+
+    fn graph(&self) -> Result<Option<ObjectGraph>> {
+        Ok(Some(self.graph.clone()))
+    }
+}
