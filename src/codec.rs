@@ -1,12 +1,13 @@
 //! The one place that knows the binary encoding of small serde values: headers and op attributes, never tensors.
 
+use bincode::serde::decode_from_slice;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
-/// Most bytes a decoded value may claim: headers are small, and a broken length must not allocate.
-const LIMIT: usize = 64 << 20;
+/// Bytes that a value may claim for each byte that encodes it: a small number takes one byte and claims sixteen at most.
+const CLAIM: usize = 16;
 
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     bincode::serde::encode_to_vec(value, bincode::config::standard())
@@ -14,8 +15,19 @@ pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    let config = bincode::config::standard().with_limit::<LIMIT>();
-    let (value, used) = bincode::serde::decode_from_slice(bytes, config)
+    // A broken length must not allocate more than a multiple of the bytes that are there. Limits are part of a type, so there are
+    // a few of them.
+    let config = bincode::config::standard();
+    let claims = bytes.len().saturating_mul(CLAIM);
+    let decoded = match claims {
+        0..=0x1000 => decode_from_slice(bytes, config.with_limit::<0x1000>()),
+        0..=0x1_0000 => decode_from_slice(bytes, config.with_limit::<0x1_0000>()),
+        0..=0x10_0000 => decode_from_slice(bytes, config.with_limit::<0x10_0000>()),
+        0..=0x100_0000 => decode_from_slice(bytes, config.with_limit::<0x100_0000>()),
+        0..=0x1000_0000 => decode_from_slice(bytes, config.with_limit::<0x1000_0000>()),
+        _ => decode_from_slice(bytes, config.with_limit::<{ usize::MAX }>()),
+    };
+    let (value, used) = decoded
         .map_err(|e| Error::usage("decode", e.to_string(), "give bytes that were written by encode"))?;
     if used != bytes.len() {
         return Err(Error::usage(

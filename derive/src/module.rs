@@ -64,6 +64,10 @@ fn derive_struct(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> 
                 (#method)(self)?;
                 ::core::result::Result::Ok(())
             }
+
+            fn materialises(&self) -> bool {
+                true
+            }
         }
     });
     let slot_owners = fields.iter().find(|field| field.attributes.slot_owners).map(|field| {
@@ -191,6 +195,12 @@ fn derive_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
             fn materialise(&self) -> ::couplet::__private::Result<()> {
                 match self {
                     #(Self::#variants(module) => ::couplet::__private::Module::materialise(module),)*
+                }
+            }
+
+            fn materialises(&self) -> bool {
+                match self {
+                    #(Self::#variants(module) => ::couplet::__private::Module::materialises(module),)*
                 }
             }
 

@@ -116,7 +116,8 @@ impl<'a> Checkpoint<'a> {
 
     fn save_counted(&self, prefix: &Path, when: When) -> Result<PathBuf> {
         let name = |count| with_suffix(prefix, &format!("-{count}"));
-        self.count_and_write(when, 0, name, |path| CheckpointState::only(path).write_beside(path))
+        let list = |path: &Path| CheckpointState::only(path).write_beside(path);
+        self.count_and_write(when, 0, name, list, || Ok(()))
     }
 
     /// Waits for a save in the background.
@@ -208,14 +209,16 @@ impl<'a> Checkpoint<'a> {
         }
     }
 
-    /// Counts one save more, beyond `last` in any case, and writes the values to what `name` makes of the count; then comes
-    /// `after`. If anything fails before the background takes over, the count is what it was.
+    /// Counts one save more, beyond `last` in any case, and writes the values to what `name` makes of the count; then `list` makes
+    /// it known, and `tidy` does what the save does not depend on. If it fails before the background takes over, the count is what it
+    /// was; what is not known is removed.
     pub(super) fn count_and_write(
         &self,
         when: When,
         last: i64,
         name: impl FnOnce(i64) -> PathBuf,
-        after: impl FnOnce(&Path) -> Result<()> + Send + 'static,
+        list: impl FnOnce(&Path) -> Result<()> + Send + 'static,
+        tidy: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<PathBuf> {
         let mut background = self.finished()?;
         let counter = self.save_counter()?;
@@ -225,17 +228,29 @@ impl<'a> Checkpoint<'a> {
         let to = path.clone();
         counter.assign(&Tensor::from(count))?;
         let started = self.snapshot().and_then(|snapshot| {
-            let job = move || format.write(&to, &snapshot).and_then(|()| after(&to));
+            let job = move || {
+                let is_new = !format::exists(&to);
+                format.write(&to, &snapshot)?;
+                let listed = list(&to);
+                if listed.is_err() && is_new {
+                    // The error that led here says more than one of removing.
+                    let _ = format::remove(&to);
+                }
+                listed.map(|()| tidy())
+            };
             match when {
-                When::Now => job().map(|()| None),
+                When::Now => job().map(|tidied| (None, tidied)),
                 // The other threads belong to the training.
-                When::InBackground => in_background(move || with_threads(1, job)).map(Some),
+                When::InBackground => {
+                    let thread = in_background(move || with_threads(1, job).and_then(|tidied| tidied));
+                    thread.map(|thread| (Some(thread), Ok(())))
+                }
             }
         });
         match started {
-            Ok(thread) => {
+            Ok((thread, tidied)) => {
                 *background = thread;
-                Ok(path)
+                tidied.map(|()| path)
             }
             Err(e) => {
                 counter.assign(&before)?;

@@ -240,17 +240,14 @@ impl<'a> CheckpointManager<'a> {
             None => format!("{}-{count}", self.name),
         };
         let when = if self.in_background { When::InBackground } else { When::Now };
-        let folder = self.folder.clone();
+        let (folder, same) = (self.folder.clone(), self.folder.clone());
         let path = self.checkpoint.count_and_write(
             when,
             // A number that is taken belongs to what is kept, also if it was not restored.
             if number.is_none() { last } else { 0 },
             |count| self.directory.join(name(count)),
-            move |path| {
-                let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
-                folder.add(path)?;
-                folder.sweep()
-            },
+            move |path| folder.lock().unwrap_or_else(PoisonError::into_inner).add(path),
+            move || same.lock().unwrap_or_else(PoisonError::into_inner).sweep(),
         )?;
         *self.last_step.lock().unwrap_or_else(PoisonError::into_inner) = step.map(|(step, ..)| step);
         Ok(path)
@@ -419,3 +416,6 @@ impl Folder {
         list
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ pub(crate) struct Plan<'a> {
     assign: Vec<(&'a Variable, Tensor)>,
     load: Vec<(String, &'a dyn State, Vec<u8>)>,
     wait: Vec<(&'a dyn Waits, Waiting)>,
-    modules: Vec<(String, &'a dyn Module)>,
+    modules: Vec<(ModulePath, &'a dyn Module)>,
     /// Paths of values taken at once.
     pub(crate) taken: Vec<String>,
     /// Paths of values that wait for a part to be made.
@@ -49,9 +49,10 @@ impl<'a> Plan<'a> {
         self.wait.push((place, values));
     }
 
-    /// Adds a module that makes what needs no input, when values wait for it.
-    pub(crate) fn materialise(&mut self, path: String, module: &'a dyn Module) {
-        self.modules.push((path, module));
+    /// Adds a module that makes what needs no input, when values wait for it; `number` is what
+    /// [`apply_naming`](Plan::apply_naming) knows it by.
+    pub(crate) fn materialise(&mut self, number: usize, module: &'a dyn Module) {
+        self.modules.push((ModulePath::Number(number), module));
     }
 
     fn add(&mut self, node: Node<'a>, values: Waiting, path: &str) {
@@ -76,7 +77,7 @@ impl<'a> Plan<'a> {
                 self.load.push((path.to_owned(), state, bytes));
             }
             (Node::Module(module), values @ Waiting::Tree(_)) => {
-                self.modules.push((path.to_owned(), module));
+                self.modules.push((ModulePath::Known(path.to_owned()), module));
                 self.add_parts(parts(module), None, values, path);
             }
             (Node::Group(edges), values @ Waiting::Tree(_)) => self.add_parts(edges, None, values, path),
@@ -133,13 +134,22 @@ impl<'a> Plan<'a> {
     /// Values do not fit; all that are known not to are listed. Nothing was changed, except that a part which needs no
     /// input may have been made.
     pub(crate) fn apply(self, op: &'static str) -> Result<()> {
+        self.apply_naming(op, &|number| number.to_string())
+    }
+
+    /// As [`apply`](Plan::apply); `path` tells the path of a [numbered](Plan::materialise) module. It is asked only about those
+    /// that refuse: the paths of a deep chain are long.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn apply_naming(self, op: &'static str, path: &dyn Fn(usize) -> String) -> Result<()> {
         if !self.mismatched.is_empty() {
             let cure = "give values of the shapes and dtypes of the variables";
             return Err(Error::usage(op, format!("values do not fit: {}", self.mismatched.join("; ")), cure));
         }
         let before: Vec<_> = self.wait.iter().map(|&(later, _)| (later, later.waiting())).collect();
         let mut loaded = Vec::new();
-        let done = self.give(&mut loaded);
+        let done = self.give(&mut loaded, path);
         if done.is_err() {
             for (later, waiting) in before {
                 later.set_waiting(waiting);
@@ -151,7 +161,7 @@ impl<'a> Plan<'a> {
         done
     }
 
-    fn give(self, loaded: &mut Vec<(&'a dyn State, Vec<u8>)>) -> Result<()> {
+    fn give(self, loaded: &mut Vec<(&'a dyn State, Vec<u8>)>, named: &dyn Fn(usize) -> String) -> Result<()> {
         for (later, values) in self.wait {
             later.set_waiting(Some(match later.waiting() {
                 Some(older) => older.updated(values),
@@ -165,7 +175,10 @@ impl<'a> Plan<'a> {
             loaded.push((state, before));
         }
         for (path, module) in self.modules {
-            let at = |e: Error| if path.is_empty() { e } else { e.at_edge(&path) };
+            let at = |e: Error| {
+                let path = path.text(named);
+                if path.is_empty() { e } else { e.at_edge(&path) }
+            };
             module.materialise().map_err(at)?;
         }
         for (variable, value) in self.assign {
@@ -173,6 +186,21 @@ impl<'a> Plan<'a> {
             variable.was_restored(&value);
         }
         Ok(())
+    }
+}
+
+/// The path of a module, or a number that stands for it.
+enum ModulePath {
+    Known(String),
+    Number(usize),
+}
+
+impl ModulePath {
+    fn text(&self, path: &dyn Fn(usize) -> String) -> String {
+        match self {
+            ModulePath::Known(path) => path.clone(),
+            ModulePath::Number(number) => path(*number),
+        }
     }
 }
 

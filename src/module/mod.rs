@@ -94,6 +94,12 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether [`materialise`](Module::materialise) may make anything.
+    #[doc(hidden)]
+    fn materialises(&self) -> bool {
+        false
+    }
+
     /// Whether [`variables`](Module::variables) may be empty.
     fn allows_empty_variables(&self) -> bool {
         self.scope().allows_empty_variables()
@@ -326,6 +332,10 @@ macro_rules! module_through_pointer {
 
             fn materialise(&self) -> $crate::error::Result<()> {
                 (**self).materialise()
+            }
+
+            fn materialises(&self) -> bool {
+                (**self).materialises()
             }
 
             fn allows_empty_variables(&self) -> bool {

@@ -146,6 +146,10 @@ impl Module for Box<dyn RNNCore> {
         (**self).materialise()
     }
 
+    fn materialises(&self) -> bool {
+        (**self).materialises()
+    }
+
     fn allows_empty_variables(&self) -> bool {
         (**self).allows_empty_variables()
     }

@@ -22,7 +22,7 @@ pub(crate) struct NativeFile {
     graph: Option<ObjectGraph>,
     /// In the order of their keys, as the places and checksums are.
     entries: Vec<Entry>,
-    places: Vec<(Place, u32)>,
+    pub(super) places: Vec<(Place, u32)>,
 }
 
 impl NativeFile {

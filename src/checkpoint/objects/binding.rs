@@ -95,7 +95,7 @@ impl Binding {
                 continue;
             }
             let mut future = Vec::new();
-            for child in &graph.nodes[saved].children {
+            for (place, child) in graph.nodes[saved].children.iter().enumerate() {
                 if self.matches.get(child.node) != Some(&Match::None) {
                     continue; // it belongs to another object, or there is no such node
                 }
@@ -107,7 +107,7 @@ impl Binding {
                     }
                     Some(Places::List(slots)) => (slots.place(&child.name), None),
                 };
-                let part = live.part(number, name);
+                let part = live.part_near(number, name, place);
                 let part = part.filter(|&part| !matches!(live.nodes[part].object, Object::Waiting(_)));
                 match (part, &live.nodes[number].object) {
                     (Some(part), _) => {

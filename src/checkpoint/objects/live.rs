@@ -134,7 +134,29 @@ impl<'a> Live<'a> {
 
     /// The part of an object with this name.
     pub(crate) fn part(&self, number: usize, name: &str) -> Option<usize> {
-        self.nodes[number].parts.iter().find(|(part, _)| part == name).map(|&(_, number)| number)
+        self.part_near(number, name, 0)
+    }
+
+    /// As [`part`](Live::part), looking at the place first where the part is expected: lists may be long.
+    pub(crate) fn part_near(&self, number: usize, name: &str, place: usize) -> Option<usize> {
+        let parts = &self.nodes[number].parts;
+        let here = parts.get(place).filter(|(part, _)| part == name);
+        here.or_else(|| parts.iter().find(|(part, _)| part == name)).map(|&(_, number)| number)
+    }
+
+    /// The nearest module above an object, and the path from there.
+    pub(crate) fn module_above(&self, number: usize) -> Option<(usize, String)> {
+        let mut names = Vec::new();
+        let mut at = number;
+        while let Some((parent, name)) = &self.nodes[at].from {
+            names.push(escape(name));
+            at = *parent;
+            if matches!(self.nodes[at].object, Object::Module(_)) {
+                names.reverse();
+                return Some((at, names.join("/")));
+            }
+        }
+        None
     }
 }
 

@@ -12,7 +12,7 @@ use super::stored::{Stored, StoredDType};
 use crate::dtype::DType;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::parallel;
-use crate::module::{Owner, Plan, Waiting};
+use crate::module::{Node, Owner, Plan, Waiting, on_copy};
 use crate::variable::Variable;
 
 const OP: &str = "restore";
@@ -60,13 +60,19 @@ pub(crate) fn restore(
     }
     if !problems.is_empty() {
         problems.sort();
-        let cure = "build the program as it was when the file was written, or track other objects";
-        return Err(Error::usage(OP, format!("nothing was restored: {}", problems.join("; ")), cure));
+        return Err(nothing_restored(&problems));
     }
     prepare(file, &mut assign)?;
     let mut left = HashMap::new();
+    let mut trials: BTreeMap<usize, Waiting> = BTreeMap::new();
     for (number, later) in &binding.later {
         let values = waiting(file, graph, later, &mut left)?;
+        if let Some((module, path)) = live.module_above(*number) {
+            let mut part = Waiting::tree();
+            part.insert(&path, values.clone());
+            let before = trials.remove(&module).unwrap_or_else(Waiting::tree);
+            trials.insert(module, before.updated(part));
+        }
         match live.nodes[*number].object {
             Object::Empty(place) | Object::Growing(place) => plan.leave(place, values),
             _ => {}
@@ -76,13 +82,39 @@ pub(crate) fn restore(
         if let (&Match::Live(number), true) = (found, !graph.nodes[saved].children.is_empty())
             && let Object::Module(module) = live.nodes[number].object
         {
-            plan.materialise(live.path(number), module);
+            plan.materialise(number, module);
         }
     }
-    plan.apply(OP)?;
+    try_out(live, trials)?;
+    plan.apply_naming(OP, &|number| live.path(number))?;
     expect_owners(graph, live, binding, &left);
     // What lies over variables belongs to this thread.
     each(&mut assign, Variable::is_plain(), |assignment| assignment.run(file))
+}
+
+/// Has copies of modules make what needs no input from the values that are left for it. What was made cannot be unmade, so all
+/// that does not fit is found before.
+fn try_out(live: &Live<'_>, trials: BTreeMap<usize, Waiting>) -> Result<()> {
+    let mut problems = Vec::new();
+    for (number, values) in trials {
+        let Object::Module(module) = live.nodes[number].object else { continue };
+        if !module.materialises() {
+            continue;
+        }
+        let made = on_copy(OP, module, |copy| Plan::new(Node::Module(copy), values).apply(OP));
+        problems.extend(made.err().map(|e| format!("{}: {}", live.path(number), e.root())));
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    problems.sort();
+    Err(nothing_restored(&problems))
+}
+
+/// The error of a restore that changed nothing.
+fn nothing_restored(problems: &[String]) -> Error {
+    let cure = "build the program as it was when the file was written, or track other objects";
+    Error::usage(OP, format!("nothing was restored: {}", problems.join("; ")), cure)
 }
 
 /// How a variable differs from the tensor of a key, if it does.

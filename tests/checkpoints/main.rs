@@ -1,0 +1,9 @@
+//! Checkpoints through the public interface: what is written, what a restore does, and what it says when it cannot.
+
+mod background;
+mod graph;
+mod paths;
+mod resume;
+mod restore;
+mod status;
+mod support;
