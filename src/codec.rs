@@ -19,13 +19,18 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     // a few of them.
     let config = bincode::config::standard();
     let claims = bytes.len().saturating_mul(CLAIM);
-    let decoded = match claims {
-        0..=0x1000 => decode_from_slice(bytes, config.with_limit::<0x1000>()),
-        0..=0x1_0000 => decode_from_slice(bytes, config.with_limit::<0x1_0000>()),
-        0..=0x10_0000 => decode_from_slice(bytes, config.with_limit::<0x10_0000>()),
-        0..=0x100_0000 => decode_from_slice(bytes, config.with_limit::<0x100_0000>()),
-        0..=0x1000_0000 => decode_from_slice(bytes, config.with_limit::<0x1000_0000>()),
-        _ => decode_from_slice(bytes, config.with_limit::<{ usize::MAX }>()),
+    let decoded = if claims <= 1 << 12 {
+        decode_from_slice(bytes, config.with_limit::<{ 1 << 12 }>())
+    } else if claims <= 1 << 16 {
+        decode_from_slice(bytes, config.with_limit::<{ 1 << 16 }>())
+    } else if claims <= 1 << 20 {
+        decode_from_slice(bytes, config.with_limit::<{ 1 << 20 }>())
+    } else if claims <= 1 << 24 {
+        decode_from_slice(bytes, config.with_limit::<{ 1 << 24 }>())
+    } else if claims <= 1 << 28 {
+        decode_from_slice(bytes, config.with_limit::<{ 1 << 28 }>())
+    } else {
+        decode_from_slice(bytes, config.with_limit::<{ usize::MAX }>())
     };
     let (value, used) = decoded
         .map_err(|e| Error::usage("decode", e.to_string(), "give bytes that were written by encode"))?;

@@ -248,3 +248,10 @@ fn identity_makes_integers_and_regularisers_say_their_names() -> Result<()> {
     assert!(L1::new(-1.0).penalty(&[ones([1])]).is_err());
     Ok(())
 }
+
+#[test]
+fn a_decay_of_1_is_an_error() {
+    let average = couplet::metrics::ExponentialMovingAverage::new(1.0);
+    let e = couplet::metrics::Metric::update(&average, &Tensor::from(1.0f32)).unwrap_err().to_string();
+    assert!(e.contains("decay is 1, expected a number in [0, 1)"), "{e}");
+}

@@ -40,14 +40,6 @@ fn averages_are_corrected_in_the_dtype_of_their_values() -> Result<()> {
 }
 
 #[test]
-fn a_decay_of_1_gives_nan() -> Result<()> {
-    let average = ExponentialMovingAverage::new(1.0);
-    average.update(&Tensor::from(1.0f32))?;
-    assert!(average.value()?.item::<f32>()?.is_nan());
-    Ok(())
-}
-
-#[test]
 fn scale_and_offset_of_a_batch_norm_exist_whether_asked_for_or_not() -> Result<()> {
     let norm = BatchNorm::new(false, false);
     norm.forward_t(&ones([2, 3]), true)?;
