@@ -60,7 +60,8 @@ fn an_error_that_nobody_asks_for_is_reported_when_the_checkpoint_goes() {
     let folder = Folder::new();
     let v = var(&[1.0]);
     std::fs::create_dir(folder.path("ckpt-1.couplet")).unwrap();
-    let reported = messages(|| drop(Checkpoint::new().track("v", &v).save_async(folder.path("ckpt")).unwrap()));
+    let reported =
+        messages(|| drop(Checkpoint::new().track("v", &v).save_async(folder.path("ckpt")).unwrap()));
     assert!(reported.len() == 1 && reported[0].contains("ckpt-1.couplet"), "{reported:?}");
 }
 
@@ -71,7 +72,8 @@ fn readers_see_whole_checkpoints_only() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let list: Vec<Variable> = (0..20).map(|_| var(&[0.0; 2000])).collect();
-            let manager = CheckpointManager::new(Checkpoint::new().track("list", &list), folder.path("")).unwrap();
+            let manager =
+                CheckpointManager::new(Checkpoint::new().track("list", &list), folder.path("")).unwrap();
             let manager = manager.max_to_keep(2);
             for number in 1..=60u8 {
                 list.iter().for_each(|variable| fill(variable, number.into()));
@@ -82,12 +84,16 @@ fn readers_see_whole_checkpoints_only() {
         let list: Vec<Variable> = (0..20).map(|_| var(&[0.0; 2000])).collect();
         let mut newest = 0.0;
         while !done.load(Ordering::Acquire) {
-            let manager = CheckpointManager::new(Checkpoint::new().track("list", &list), folder.path("")).unwrap();
+            let manager =
+                CheckpointManager::new(Checkpoint::new().track("list", &list), folder.path("")).unwrap();
             // Between the state file and the restore the writer may have deleted all that the file named.
             let Ok(Some(resumed)) = manager.restore_or_initialize() else { continue };
             resumed.status.assert_consumed().unwrap();
             let first = values(&list[0])[0];
-            assert!(list.iter().all(|variable| values(variable).iter().all(|&x| x == first)), "two saves in one");
+            assert!(
+                list.iter().all(|variable| values(variable).iter().all(|&x| x == first)),
+                "two saves in one"
+            );
             assert!(first >= newest, "{first} after {newest}");
             newest = first;
         }

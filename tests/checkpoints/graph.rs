@@ -69,10 +69,12 @@ fn slots_are_saved_with_the_optimizer_and_parameters_without_it_have_none() {
 fn names_are_escaped_as_the_contract_says() {
     let folder = Folder::new();
     let names = ["a/b", "x.y", "..S/", "", "ü 大", ".ATTRIBUTES"];
-    let map: BTreeMap<String, Variable> = names.iter().map(|name| ((*name).to_owned(), var(&[1.0]))).collect();
+    let map: BTreeMap<String, Variable> =
+        names.iter().map(|name| ((*name).to_owned(), var(&[1.0]))).collect();
     let path = Checkpoint::new().track("d", &map).track("o.A", &map["x.y"]).write(folder.path("x")).unwrap();
-    let mut want: Vec<String> =
-        ["d/a.Sb", "o..A", "d/....S.S", "d/", "d/ü 大", "d/..ATTRIBUTES"].map(|path| format!("{path}{VALUE}")).into();
+    let mut want: Vec<String> = ["d/a.Sb", "o..A", "d/....S.S", "d/", "d/ü 大", "d/..ATTRIBUTES"]
+        .map(|path| format!("{path}{VALUE}"))
+        .into();
     want.sort();
     assert_eq!(keys(&path), want, "x.y goes by its shorter path");
     for variable in map.values() {
@@ -118,7 +120,8 @@ fn the_parts_of_one_object_may_be_the_root() {
 fn what_is_shared_is_saved_once_under_its_shortest_path() {
     let folder = Folder::new();
     let shared = Arc::new(Dense::new(&[1.0], &[2.0]));
-    let (deep, list) = (vec![vec![shared.clone()]], vec![shared.clone(), Arc::new(Dense::new(&[3.0], &[4.0]))]);
+    let (deep, list) =
+        (vec![vec![shared.clone()]], vec![shared.clone(), Arc::new(Dense::new(&[3.0], &[4.0]))]);
     let checkpoint = Checkpoint::new().track("a", &deep).track("b", &list).track("z", &shared.kernel);
     let path = checkpoint.write(folder.path("x")).unwrap();
     assert_eq!(paths(&path), ["b/0/bias", "b/1/bias", "b/1/kernel", "z"]);
@@ -227,7 +230,8 @@ fn lists_tuples_and_maps_take_each_others_values() {
     let fresh = || (var(&[0.0]), var(&[0.0]));
     let list = vec![var(&[1.0]), var(&[2.0])];
     let from_list = Checkpoint::new().track("x", &list).write(folder.path("list")).unwrap();
-    let map: BTreeMap<String, Variable> = [("0".to_owned(), var(&[3.0])), ("1".to_owned(), var(&[4.0]))].into();
+    let map: BTreeMap<String, Variable> =
+        [("0".to_owned(), var(&[3.0])), ("1".to_owned(), var(&[4.0]))].into();
     let from_map = Checkpoint::new().track("x", &map).write(folder.path("map")).unwrap();
     for (path, want) in [(&from_list, [1.0, 2.0]), (&from_map, [3.0, 4.0])] {
         let tuple = fresh();
@@ -247,11 +251,19 @@ fn lists_tuples_and_maps_take_each_others_values() {
 #[test]
 fn empty_containers_pass_every_assertion() {
     let folder = Folder::new();
-    let (list, map, growing, none) =
-        (Vec::<Variable>::new(), BTreeMap::<String, Variable>::new(), List::<Variable>::new(), None::<Variable>);
+    let (list, map, growing, none) = (
+        Vec::<Variable>::new(),
+        BTreeMap::<String, Variable>::new(),
+        List::<Variable>::new(),
+        None::<Variable>,
+    );
     let v = var(&[1.0]);
-    let checkpoint =
-        Checkpoint::new().track("l", &list).track("m", &map).track("g", &growing).track("n", &none).track("v", &v);
+    let checkpoint = Checkpoint::new()
+        .track("l", &list)
+        .track("m", &map)
+        .track("g", &growing)
+        .track("n", &none)
+        .track("v", &v);
     let path = checkpoint.save(folder.path("ckpt")).unwrap();
     let status = checkpoint.restore(path).unwrap();
     status.assert_consumed().unwrap().assert_existing_objects_matched().unwrap();

@@ -3,7 +3,7 @@
 mod background;
 mod graph;
 mod paths;
-mod resume;
 mod restore;
+mod resume;
 mod status;
 mod support;

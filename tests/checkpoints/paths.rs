@@ -11,7 +11,8 @@ fn every_wrong_path_is_told_what_would_be_right() {
     let v = var(&[1.0]);
     let checkpoint = Checkpoint::new().track("v", &v);
     let native = checkpoint.save(folder.path("run/ckpt")).unwrap();
-    let bundle = Checkpoint::new().track("v", &v).format(Format::TensorFlow).write(folder.path("tf")).unwrap();
+    let bundle =
+        Checkpoint::new().track("v", &v).format(Format::TensorFlow).write(folder.path("tf")).unwrap();
     std::fs::create_dir_all(folder.path("model/variables")).unwrap();
     std::fs::write(folder.path("model/saved_model.pb"), "").unwrap();
     std::fs::create_dir(folder.path("bare")).unwrap();
@@ -31,7 +32,10 @@ fn every_wrong_path_is_told_what_would_be_right() {
     for (name, message) in cases {
         let path = if name.is_empty() { name.into() } else { folder.path(name) };
         for e in [checkpoint.restore(&path).unwrap_err(), checkpoint.read(&path).unwrap_err()] {
-            assert!(matches!(&e, Error::File { path: named, .. } if *named == path.display().to_string()), "{e}");
+            assert!(
+                matches!(&e, Error::File { path: named, .. } if *named == path.display().to_string()),
+                "{e}"
+            );
             assert!(e.to_string().contains(message), "{name:?}: {e}");
         }
     }

@@ -87,7 +87,8 @@ fn a_value_that_waits_and_does_not_fit_is_refused_when_the_layer_is_made() {
 #[test]
 fn the_list_of_the_guide_takes_its_value_when_it_is_given_an_item() {
     let folder = Folder::new();
-    let mapped: BTreeMap<String, Variable> = [("one".to_owned(), var(&[1.0])), ("two".to_owned(), var(&[2.0]))].into();
+    let mapped: BTreeMap<String, Variable> =
+        [("one".to_owned(), var(&[1.0])), ("two".to_owned(), var(&[2.0]))].into();
     let listed = List::from_iter([var(&[3.0]), var(&[4.0])]);
     let path = saved(&folder, "ckpt", &[("mapped", &mapped), ("listed", &listed)]);
     let few: BTreeMap<String, Variable> = [("two".to_owned(), var(&[0.0]))].into();
@@ -254,7 +255,8 @@ fn trained() -> Program {
 #[test]
 fn all_that_does_not_fit_is_listed_and_nothing_is_changed() {
     let folder = Folder::new();
-    let (first, wide, other) = (trained(), var(&[1.0, 2.0, 3.0]), Variable::from_tensor("n", Tensor::from([1i64])));
+    let (first, wide, other) =
+        (trained(), var(&[1.0, 2.0, 3.0]), Variable::from_tensor("n", Tensor::from([1i64])));
     let checkpoint = first.track(Checkpoint::new()).track("wide", &wide).track("zother", &other);
     let path = checkpoint.save(folder.path("ckpt")).unwrap();
     let program = Program::new(0.0, 2);
@@ -281,7 +283,9 @@ fn no_value_is_broadcast_or_converted() {
     let folder = Folder::new();
     let scalar = Variable::from_tensor("s", Tensor::from(1.0f32));
     let path = saved(&folder, "ckpt", &[("v", &scalar)]);
-    for other in [Tensor::zeros([2], DType::F32), Tensor::zeros([], DType::F64), Tensor::zeros([1], DType::F32)] {
+    for other in
+        [Tensor::zeros([2], DType::F32), Tensor::zeros([], DType::F64), Tensor::zeros([1], DType::F32)]
+    {
         let v = Variable::from_tensor("v", other.unwrap());
         let e = Checkpoint::new().track("v", &v).restore(&path).unwrap_err().to_string();
         assert!(e.contains("v: the file holds f32[]"), "{e}");
@@ -291,7 +295,8 @@ fn no_value_is_broadcast_or_converted() {
 #[test]
 fn modules_that_make_their_tables_without_an_input_are_checked_before_any_is_made() {
     let folder = Folder::new();
-    let sizes = |sizes: [usize; 3]| sizes.map(|size| Embed::new(size).embed_dim(2)).into_iter().collect::<Vec<_>>();
+    let sizes =
+        |sizes: [usize; 3]| sizes.map(|size| Embed::new(size).embed_dim(2)).into_iter().collect::<Vec<_>>();
     let first = sizes([3, 4, 5]);
     let v = var(&[1.0]);
     let path = saved(&folder, "ckpt", &[("embeds", &first), ("v", &v)]);
@@ -315,7 +320,8 @@ fn plain_state_and_a_variable_do_not_take_each_others_value() {
     let folder = Folder::new();
     let (words, v) = (Words::new(&["a"]), var(&[1.0]));
     let state: BTreeMap<String, Variable> = [("words".to_owned(), v)].into();
-    let (from_state, from_variable) = (saved(&folder, "s", &[("x", &words)]), saved(&folder, "v", &[("x", &state)]));
+    let (from_state, from_variable) =
+        (saved(&folder, "s", &[("x", &words)]), saved(&folder, "v", &[("x", &state)]));
     let e = Checkpoint::new().track("x", &state).restore(&from_state).unwrap_err().to_string();
     assert!(e.contains("x/words: the file holds plain state, the program has a variable"), "{e}");
     let e = Checkpoint::new().track("x", &words).restore(&from_variable).unwrap_err().to_string();
@@ -326,7 +332,8 @@ fn plain_state_and_a_variable_do_not_take_each_others_value() {
 #[test]
 fn plain_state_that_refuses_its_bytes_undoes_the_rest() {
     let folder = Folder::new();
-    let batches = |rows: i32| Dataset::new(Tensor::from((0..rows).collect::<Vec<_>>())).unwrap().shuffle(1).batches(2);
+    let batches =
+        |rows: i32| Dataset::new(Tensor::from((0..rows).collect::<Vec<_>>())).unwrap().shuffle(1).batches(2);
     let (seven, generator, v) = (batches(7), Generator::seed(1), var(&[1.0]));
     let path = saved(&folder, "ckpt", &[("a", &generator), ("b", &seven), ("v", &v)]);
     let (nine, other, w) = (batches(9), Generator::seed(2), var(&[0.0]));
@@ -399,7 +406,8 @@ fn a_damaged_value_leaves_every_variable_as_it_was() {
     let folder = Folder::new();
     for format in [Format::Native, Format::TensorFlow] {
         let (a, b) = (var(&[1.0; 64]), var(&[2.0; 64]));
-        let path = Checkpoint::new().track("a", &a).track("b", &b).format(format).write(folder.path("x")).unwrap();
+        let path =
+            Checkpoint::new().track("a", &a).track("b", &b).format(format).write(folder.path("x")).unwrap();
         let data = match format {
             Format::Native => path.with_extension("couplet"),
             _ => folder.path("x.data-00000-of-00001"),

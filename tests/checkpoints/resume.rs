@@ -42,7 +42,12 @@ impl Run {
                 let (x, y) = batch.unwrap();
                 random::with(&self.generator, || {
                     let tape = GradientTape::new();
-                    let loss = (self.net.forward_t(&x, true).unwrap() - &y).unwrap().square().unwrap().mean().unwrap();
+                    let loss = (self.net.forward_t(&x, true).unwrap() - &y)
+                        .unwrap()
+                        .square()
+                        .unwrap()
+                        .mean()
+                        .unwrap();
                     let parameters = self.net.trainable_variables().unwrap();
                     self.adam.apply(&tape.gradient(&loss, &parameters).unwrap(), &parameters).unwrap();
                 });

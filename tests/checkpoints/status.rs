@@ -12,7 +12,8 @@ use crate::support::{Dense, Folder, messages, values, var};
 fn assert_consumed_lists_both_sides_with_near_names() {
     let folder = Folder::new();
     let (a, b, c) = (var(&[1.0]), var(&[2.0]), var(&[3.0]));
-    let path = Checkpoint::new().track("encoder", &a).track("decoder", &b).track("v", &c).save(folder.path("x"));
+    let path =
+        Checkpoint::new().track("encoder", &a).track("decoder", &b).track("v", &c).save(folder.path("x"));
     let checkpoint = Checkpoint::new().track("encodr", &a).track("decoder", &b).track("unlike", &c);
     let status = checkpoint.restore(path.unwrap()).unwrap();
     let report = status.report();

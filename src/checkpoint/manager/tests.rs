@@ -64,7 +64,8 @@ fn the_loop_of_the_guide_keeps_three_and_resumes() {
     let train = |to: i64| {
         let step = step();
         let manager = manager(&step, &folder.path("")).max_to_keep(3);
-        let resumed = manager.restore_or_initialize().unwrap().map(|resumed| names(&[resumed.path]).remove(0));
+        let resumed =
+            manager.restore_or_initialize().unwrap().map(|resumed| names(&[resumed.path]).remove(0));
         let from = at(&step);
         while at(&step) < from + 50 {
             step.assign_add(&Tensor::from(1i64)).unwrap();
@@ -278,7 +279,10 @@ fn a_folder_of_another_spelling_is_the_same_folder() {
 #[test]
 fn absolute_paths_of_a_folder_that_was_moved_lead_nowhere() {
     let folder = TestFolder::new();
-    folder.file("checkpoint", "model_checkpoint_path: \"/nowhere/ckpt-7\"\nall_model_checkpoint_paths: \"/nowhere/ckpt-7\"\n");
+    folder.file(
+        "checkpoint",
+        "model_checkpoint_path: \"/nowhere/ckpt-7\"\nall_model_checkpoint_paths: \"/nowhere/ckpt-7\"\n",
+    );
     assert_eq!(latest_checkpoint(folder.path("")).unwrap(), None);
     assert_eq!(latest_checkpoint(folder.path("absent")).unwrap(), None);
 }
@@ -319,9 +323,10 @@ fn what_was_deleted_by_hand_is_passed_over() {
     let manager = manager(&step, &folder.path("")).max_to_keep(2);
     let resumed = manager.restore_or_initialize().unwrap().unwrap();
     assert_eq!((resumed.path.clone(), at(&step)), (folder.path("ckpt-3"), 3));
-    assert_eq!(names(&resumed.skipped.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>()), [
-        "ckpt-5", "ckpt-4"
-    ]);
+    assert_eq!(
+        names(&resumed.skipped.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>()),
+        ["ckpt-5", "ckpt-4"]
+    );
     let text = resumed.to_string();
     assert!(text.starts_with("resumed from ") && text.contains("ckpt-5 was passed over: "), "{text}");
     assert!(text.contains("there is no checkpoint of this name"), "{text}");
@@ -375,9 +380,17 @@ fn a_newest_that_does_not_fit_is_an_error_and_no_older_one_is_taken() {
 fn only_files_of_exactly_its_names_are_deleted() {
     let (folder, step) = (TestFolder::new(), step());
     let bystanders = [
-        "ckpt-1.couplet.bak", "ckpt-1", "ckpt-10.couplet", "ckpt-1.data-0-of-1", "ckpt-1.data-0000x-of-00001",
-        "ckpt-1.index.txt", "my-ckpt-1.couplet", "ckpt-1.data-00000-of-00001.bak", "ckpt-1.meta",
-        "ckpt-11.data-00000-of-00001", "ckpt-1.couplet.77-0.tmp",
+        "ckpt-1.couplet.bak",
+        "ckpt-1",
+        "ckpt-10.couplet",
+        "ckpt-1.data-0-of-1",
+        "ckpt-1.data-0000x-of-00001",
+        "ckpt-1.index.txt",
+        "my-ckpt-1.couplet",
+        "ckpt-1.data-00000-of-00001.bak",
+        "ckpt-1.meta",
+        "ckpt-11.data-00000-of-00001",
+        "ckpt-1.couplet.77-0.tmp",
     ];
     let mut want: Vec<String> = bystanders.iter().map(|name| (*name).to_owned()).collect();
     bystanders.iter().for_each(|name| drop(folder.file(name, "mine")));

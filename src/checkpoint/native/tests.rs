@@ -150,18 +150,18 @@ fn version_1_stays_readable() {
     let key = "v/.ATTRIBUTES/VARIABLE_VALUE";
     let header = [
         text("0.1.0"),
-        vec![1, 2],            // there is a graph, of two nodes
-        vec![1],               // the root has one child
+        vec![1, 2],                    // there is a graph, of two nodes
+        vec![1],                       // the root has one child
         [text("v"), vec![1]].concat(), // of this name, node 1
-        vec![0, 0, 1, 1, 0],   // no attributes, no slots; it has values; no saver
-        vec![0, 1],            // node 1 has no children and one attribute
+        vec![0, 0, 1, 1, 0],           // no attributes, no slots; it has values; no saver
+        vec![0, 1],                    // node 1 has no children and one attribute
         [text("VARIABLE_VALUE"), text("global/v"), text(key)].concat(),
-        vec![0, 1, 1, 0],      // no slots; it has values; no saver
-        vec![1],               // one tensor
+        vec![0, 1, 1, 0], // no slots; it has values; no saver
+        vec![1],          // one tensor
         [text(key), text("f32")].concat(),
-        vec![1, 2],            // of rank 1, 2 elements
-        vec![251, 0, 1],       // at 256: numbers from 251 on are 251 and two bytes
-        vec![8],               // 8 bytes
+        vec![1, 2],      // of rank 1, 2 elements
+        vec![251, 0, 1], // at 256: numbers from 251 on are 251 and two bytes
+        vec![8],         // 8 bytes
     ]
     .concat();
     let elements: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -194,7 +194,9 @@ fn other_versions_and_other_files_are_refused() {
     let e = NativeFile::open(&path).unwrap_err();
     assert_eq!(fault(&path, &e), (Fault::UnsupportedVersion, Some(8), None));
     assert!(e.to_string().contains("version 2, this release reads version 1"), "{e}");
-    for content in ["PK\u{3}\u{4}, as other files begin", "CPLTCKP_", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}"] {
+    for content in
+        ["PK\u{3}\u{4}, as other files begin", "CPLTCKP_", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}"]
+    {
         let path = folder.file("other.couplet", content);
         assert_eq!(fault(&path, &NativeFile::open(&path).unwrap_err()).0, Fault::BadMagic, "{content:?}");
     }
