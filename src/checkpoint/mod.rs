@@ -12,37 +12,32 @@
 //! program that wrote it, and a restore walks both from their roots by the names of the parts. So neither names of variables nor the
 //! order in which things were made matter, and what is not made yet is given its values when it is.
 
-mod binding;
 #[cfg(any(feature = "safetensors", feature = "npz"))]
 mod by_path;
 #[allow(clippy::module_inception, reason = "the type that the module is named after")]
 mod checkpoint;
-mod checksum;
-pub(crate) mod file;
 mod format;
-mod graph;
-mod live;
 mod manager;
 mod native;
 #[cfg(feature = "npz")]
 mod npz;
+mod objects;
 mod reader;
-#[cfg(any(feature = "npz", feature = "safetensors"))]
-mod replace;
-mod restore;
 #[cfg(feature = "safetensors")]
 mod safetensors;
-mod snapshot;
 mod state_file;
-mod status;
-mod stored;
-pub(crate) mod temporary;
+mod storage;
 #[cfg(feature = "tensorflow")]
 pub mod tensorflow;
 mod tensors;
 #[cfg(test)]
 mod testing;
 mod weights;
+
+use objects::{graph, restore, snapshot, status};
+#[cfg(any(feature = "npz", feature = "safetensors"))]
+use storage::replace;
+use storage::{checksum, file, stored, temporary};
 
 pub use checkpoint::Checkpoint;
 pub use format::Format;

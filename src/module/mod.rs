@@ -178,6 +178,24 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
         paths::named_variables(self.as_module())
     }
 
+    /// The variable at a path, as `w` or `_layers/0/w`: the weights of a layer, the slots of an optimiser.
+    ///
+    /// ```
+    /// use couplet::prelude::*;
+    /// let linear = Linear::new(2);
+    /// assert!(linear.variable("w").is_err()); // the first call makes it
+    /// linear.forward(&Tensor::ones([1, 3], DType::F32)?)?;
+    /// assert_eq!(linear.variable("w")?.shape(), &[3, 2]);
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing has that path (the names that come near it are listed), it leads to something else than a variable, or the
+    /// variable is not made yet.
+    fn variable(&self, path: &str) -> Result<Variable> {
+        paths::variable(self.as_module(), path)
+    }
+
     /// The path of a variable, if it lies below this module.
     fn path_of(&self, variable: &Variable) -> Option<String> {
         let named = paths::named_variables(self.as_module()).ok()?;

@@ -9,6 +9,8 @@ use crate::error::Result;
 use crate::module::{Owner, Waiting};
 use crate::tensor::Tensor;
 
+/// The name of the counter of saves.
+pub(crate) const SAVE_COUNTER: &str = "save_counter";
 /// The attribute of a variable.
 pub(crate) const VARIABLE_VALUE: &str = "VARIABLE_VALUE";
 /// The attribute of plain state, which is a string of bytes.

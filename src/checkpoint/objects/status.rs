@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::binding::{Binding, Match};
-use super::checkpoint::Checkpoint;
 use super::graph::ObjectGraph;
-use super::live::{Live, Object};
+use super::live::{Live, Object, Root};
+use super::snapshot::SAVE_COUNTER;
 use crate::error::{Error, Result};
 use crate::module::nearest;
 
@@ -16,9 +16,8 @@ use crate::module::nearest;
 /// When it is dropped, values that nothing took and for which nothing is left to be made are reported through `log`, unless they
 /// were [expected](RestoreStatus::expect_partial).
 #[must_use = "check what was restored: assert_consumed, assert_existing_objects_matched or expect_partial"]
-pub struct RestoreStatus<'c, 'a> {
-    checkpoint: &'c Checkpoint<'a>,
-    with_counter: bool,
+pub struct RestoreStatus<'c> {
+    root: Root<'c>,
     path: String,
     graph: ObjectGraph,
     /// By node of the file: whether it was paired, with an object or with one that is made later.
@@ -71,22 +70,16 @@ impl fmt::Display for RestoreReport {
     }
 }
 
-impl<'c, 'a> RestoreStatus<'c, 'a> {
-    pub(super) fn new(
-        checkpoint: &'c Checkpoint<'a>,
-        with_counter: bool,
-        path: String,
-        graph: ObjectGraph,
-        binding: &Binding,
-    ) -> Self {
+impl<'c> RestoreStatus<'c> {
+    pub(crate) fn new(root: Root<'c>, path: String, graph: ObjectGraph, binding: &Binding) -> Self {
         let paired = binding.matches.iter().map(|&found| found != Match::None).collect();
         let is_quiet = AtomicBool::new(false);
-        RestoreStatus { checkpoint, with_counter, path, graph, paired, is_quiet }
+        RestoreStatus { root, path, graph, paired, is_quiet }
     }
 
     /// The paths on both sides at this moment.
     pub fn report(&self) -> RestoreReport {
-        let live = Live::explore(&self.checkpoint.root(self.with_counter));
+        let live = Live::explore(&self.root);
         let binding = Binding::new(&self.graph, &live);
         let routes = self.graph.routes();
         let mut report = RestoreReport::default();
@@ -150,7 +143,7 @@ impl<'c, 'a> RestoreStatus<'c, 'a> {
     pub fn assert_nontrivial_match(&self) -> Result<&Self> {
         let report = self.report();
         let found = [&report.restored, &report.waiting].into_iter().flatten();
-        if found.into_iter().any(|path| path != super::checkpoint::SAVE_COUNTER) {
+        if found.into_iter().any(|path| path != SAVE_COUNTER) {
             return Ok(self);
         }
         let cure = "track objects under the names that they were saved with";
@@ -169,7 +162,7 @@ impl<'c, 'a> RestoreStatus<'c, 'a> {
     }
 }
 
-impl Drop for RestoreStatus<'_, '_> {
+impl Drop for RestoreStatus<'_> {
     fn drop(&mut self) {
         if *self.is_quiet.get_mut() || std::thread::panicking() {
             return;
@@ -186,7 +179,7 @@ impl Drop for RestoreStatus<'_, '_> {
     }
 }
 
-impl fmt::Debug for RestoreStatus<'_, '_> {
+impl fmt::Debug for RestoreStatus<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RestoreStatus({}: {})", self.path, self.report())
     }

@@ -1,0 +1,19 @@
+//! The text file that names the checkpoints of a folder.
+
+use couplet::Error;
+use couplet::checkpoint::{Checkpoint, CheckpointManager, latest_checkpoint};
+
+use super::checked::{folder, write};
+
+/// A file `checkpoint` in a folder without checkpoints.
+pub fn run(bytes: &[u8]) {
+    let folder = folder("state");
+    write(&folder.join("checkpoint"), bytes);
+    match latest_checkpoint(&folder) {
+        Ok(path) => assert_eq!(path, None),
+        Err(e) => assert!(matches!(e, Error::File { .. }), "{e:?}"),
+    }
+    if let Ok(manager) = CheckpointManager::new(Checkpoint::new(), &folder) {
+        assert_eq!(manager.checkpoints().len(), 0);
+    }
+}
