@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use couplet::checkpoint::{Checkpoint, CheckpointReader, Stored};
+use couplet::checkpoint::{Checkpoint, CheckpointReader, Format, Stored};
 use couplet::optim::{Adam, Optimizer};
 use couplet::prelude::*;
 
@@ -175,4 +175,28 @@ fn slots_of_keras_are_found() {
         }
     }
     assert_eq!(value(&ours, "optimizer/step"), [51.0], "50 steps there and one here");
+}
+
+#[test]
+fn slots_are_written_where_keras_keeps_them() {
+    let folder = Folder::new("keras-written");
+    let (first, adam) = (net(), Adam::new(0.01));
+    train(&first, &adam, 3);
+    let checkpoint = Checkpoint::new().track("net", &first).track("optimizer", &adam);
+    let path = checkpoint.format(Format::TensorFlowKeras).save(folder.0.join("ckpt")).unwrap();
+    train(&first, &adam, 2);
+    let reader = CheckpointReader::open(&path).unwrap();
+    for part in [
+        "net/_layers/1/w/.OPTIMIZER_SLOT/optimizer/m",
+        "net/_layers/0/b/.OPTIMIZER_SLOT/optimizer/v",
+        "optimizer/iter",
+    ] {
+        assert!(reader.paths().contains_key(part), "{part}: {:?}", reader.paths());
+    }
+    let (next, adam) = (net(), Adam::new(0.01));
+    let checkpoint = Checkpoint::new().track("net", &next).track("optimizer", &adam);
+    let status = checkpoint.restore(path).unwrap();
+    train(&next, &adam, 2);
+    assert_eq!(bits(&next), bits(&first));
+    status.assert_consumed().unwrap();
 }

@@ -34,6 +34,10 @@ pub enum Format {
     /// What TensorFlow 2 writes and reads: `PREFIX.index` and `PREFIX.data-00000-of-00001`.
     #[cfg(feature = "tensorflow")]
     TensorFlow,
+    /// As [`TensorFlow`](Format::TensorFlow), with the slots of optimisers where Keras keeps them, beside their variables:
+    /// `net/w/.OPTIMIZER_SLOT/optimizer/m`. Keras' optimisers before version 3 restore them.
+    #[cfg(feature = "tensorflow")]
+    TensorFlowKeras,
     /// One file, `PREFIX.safetensors`: values by path, plain state as bytes. Which objects are shared is not in it.
     #[cfg(feature = "safetensors")]
     Safetensors,
@@ -56,6 +60,8 @@ impl Format {
         make_folder(prefix)?;
         match self {
             Format::Native => native::write(&native_path(prefix), Some(&snapshot.graph), &snapshot.values),
+            #[cfg(feature = "tensorflow")]
+            Format::TensorFlowKeras => Format::TensorFlow.write(prefix, &snapshot.clone().with_keras_slots()),
             #[cfg(feature = "tensorflow")]
             Format::TensorFlow => {
                 let mut writer = super::tensorflow::BundleWriter::new(prefix).overwrite(true);

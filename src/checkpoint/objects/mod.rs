@@ -2,6 +2,8 @@
 
 mod binding;
 pub(super) mod graph;
+#[cfg(feature = "tensorflow")]
+mod keras;
 mod live;
 pub(super) mod restore;
 pub(super) mod snapshot;
