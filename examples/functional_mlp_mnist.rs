@@ -23,6 +23,9 @@ fn main() -> ExitCode {
 }
 
 fn train(task: &Task, report: &mut Report) -> Outcome {
+    if task.checkpoint_dir.is_some() {
+        return Err("--checkpoint-dir saves variables, and this example has none; see mnist_mlp".into());
+    }
     // The module says how to compute. It holds no values: they are the argument `params`.
     let net = Sequential::new().push(Flatten::new()).push(MLP::new([512, 256, 10]));
     let logits = functional::transform(&net, |net, images: &Tensor| net.forward(images));

@@ -11,6 +11,7 @@ mod dry;
 mod dtype;
 mod error;
 pub mod functional;
+pub mod guide;
 pub mod init;
 pub(crate) mod kernels;
 pub mod losses;

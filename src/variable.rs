@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use crate::dry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::zip_inplace;
 use crate::ops::{Input, Number, Operand, for_number, record};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Shape, Tensor, ValueId};
 
 /// A named, shared, mutable tensor of fixed dtype and shape.
 ///
@@ -41,6 +41,8 @@ struct Inner {
     id: u64,
     /// The variable that this one was copied from.
     origin: Option<u64>,
+    /// The value that a restore left for it before it was made.
+    restored: OnceLock<ValueId>,
     name: String,
     dtype: DType,
     shape: Shape,
@@ -84,6 +86,7 @@ impl Variable {
             inner: Arc::new(Inner {
                 id: next_id(),
                 origin,
+                restored: OnceLock::new(),
                 name,
                 dtype,
                 shape,
@@ -116,6 +119,16 @@ impl Variable {
     /// The identity of the variable that this one was copied from.
     pub(crate) fn origin(&self) -> Option<u64> {
         self.inner.origin
+    }
+
+    /// The identity of the value that a restore left for it before it was made.
+    pub(crate) fn restored(&self) -> Option<ValueId> {
+        self.inner.restored.get().copied()
+    }
+
+    /// Takes note that it was made with a value that a restore left.
+    pub(crate) fn was_restored(&self, value: &Tensor) {
+        let _ = self.inner.restored.set(value.id()); // it is made once
     }
 
     /// The full name: the scope in which it was made, and its own name, as in `linear/w`.

@@ -24,7 +24,8 @@ fn parse(flags: &[&str]) -> Result<Args, String> {
 
 #[test]
 fn without_flags_the_defaults_of_the_example_hold() {
-    let Args { flags, plot } = parse(&[]).unwrap();
+    let Args { flags, plot, checkpoint_dir } = parse(&[]).unwrap();
+    assert_eq!(checkpoint_dir, None);
     assert_eq!((flags.epochs, flags.batch_size, flags.learning_rate, flags.seed), (5, 128, 0.1, 1));
     assert_eq!((flags.threads, plot, flags.quiet), (None, None, false));
     assert!(flags.data_dir.ends_with("examples/data/mnist-5k"));
@@ -32,11 +33,12 @@ fn without_flags_the_defaults_of_the_example_hold() {
 
 #[test]
 fn each_flag_is_read() {
-    let line = "--epochs 2 --batch-size 32 --learning-rate 1e-3 --seed 7 --threads 2 --plot a.png --quiet --data-dir d";
-    let Args { flags, plot } = parse(&line.split(' ').collect::<Vec<_>>()).unwrap();
+    let line = "--epochs 2 --batch-size 32 --learning-rate 1e-3 --seed 7 --threads 2 --plot a.png --quiet --data-dir d --checkpoint-dir c";
+    let Args { flags, plot, checkpoint_dir } = parse(&line.split(' ').collect::<Vec<_>>()).unwrap();
     assert_eq!((flags.epochs, flags.batch_size, flags.learning_rate, flags.seed), (2, 32, 1e-3, 7));
     assert_eq!((flags.threads, plot.as_deref()), (Some(2), Some(Path::new("a.png"))));
     assert_eq!((flags.quiet, &*flags.data_dir), (true, Path::new("d")));
+    assert_eq!(checkpoint_dir.as_deref(), Some(Path::new("c")));
 }
 
 #[test]

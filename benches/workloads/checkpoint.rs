@@ -18,7 +18,7 @@ const REPEATS: usize = 5;
 pub fn run() -> Result<()> {
     random::set_seed(1);
     let normal = |_| random::current().normal([250, 500], 0.0, 1.0, DType::F32);
-    let params = (0..200).map(|i| Ok(Variable::from_tensor(&format!("v{i}"), normal(i)?)));
+    let params = (0..200).map(|i| Ok(Variable::from_tensor(format!("v{i}"), normal(i)?)));
     let params = params.collect::<Result<Vec<_>>>()?;
     let grads = (0..200).map(|i| normal(i).map(|g| Some(g.into()))).collect::<Result<Vec<_>>>()?;
     let opt = Adam::new(1e-3);

@@ -10,6 +10,8 @@ pub struct FieldAttributes {
     pub skip: bool,
     pub state: bool,
     pub hidden: bool,
+    /// Whether it knows the owners of the slots; for the library's own optimisers.
+    pub slot_owners: bool,
     pub default: Option<Expr>,
 }
 
@@ -46,6 +48,8 @@ impl FieldAttributes {
                 found.state = true;
             } else if meta.path.is_ident("hidden") {
                 found.hidden = true;
+            } else if meta.path.is_ident("slot_owners") {
+                found.slot_owners = true;
             } else {
                 return Ok(false);
             }

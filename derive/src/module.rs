@@ -66,6 +66,14 @@ fn derive_struct(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> 
             }
         }
     });
+    let slot_owners = fields.iter().find(|field| field.attributes.slot_owners).map(|field| {
+        let member = &field.member;
+        quote! {
+            fn slot_owners(&self) -> ::core::option::Option<&dyn ::couplet::__private::SlotOwners> {
+                ::core::option::Option::Some(&self.#member)
+            }
+        }
+    });
     let debug = (!attributes.no_debug).then(|| {
         quote! {
             #[automatically_derived]
@@ -111,6 +119,7 @@ fn derive_struct(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> 
             #own_kind
             #allow_empty
             #materialise
+            #slot_owners
         }
 
         #debug

@@ -16,6 +16,10 @@ pub struct Args {
     /// Draw the learning curves and the twelve worst-classified digits into this PNG file
     #[arg(long, value_name = "FILE.png", value_parser = png_file)]
     pub plot: Option<PathBuf>,
+
+    /// Save after each epoch into this folder, and go on where an earlier run with the same folder stopped
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint_dir: Option<PathBuf>,
 }
 
 /// Checked before the training rather than after it.

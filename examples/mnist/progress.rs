@@ -59,6 +59,25 @@ impl<W: Write> Progress<W> {
         }
     }
 
+    /// An earlier run made so many epochs, and `how` says where they come from.
+    ///
+    /// # Errors
+    /// `out` cannot be written to.
+    #[allow(dead_code, reason = "only the examples that classify resume")]
+    pub fn resume(&mut self, epochs: usize, how: impl Display) -> io::Result<()> {
+        self.images_done = epochs * self.images_per_epoch;
+        let line = format!("{how}: epoch {epochs} of {} is done", self.epochs);
+        match &self.view {
+            View::Bar(bar) => {
+                bar.set_position(self.images_done as u64);
+                bar.reset_eta();
+                bar.suspend(|| writeln!(self.out, "{line}"))
+            }
+            View::Plain { .. } => writeln!(self.out, "{line}"),
+            View::Quiet => Ok(()),
+        }
+    }
+
     /// Epoch number `epoch`, from 1, is done, and `report` is what to say of it.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! One run of an example: the command line, the digits, and the reports on the way.
 
 use std::error::Error;
+use std::fmt::Display;
 use std::io::{self, Stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use couplet::data::{Batches, Dataset};
@@ -31,6 +32,9 @@ pub struct Task {
     pub flags: Flags,
     /// The training digits; each iteration is an epoch, in another order.
     pub batches: Batches<Batch>,
+    /// Where to save, and to resume from.
+    #[allow(dead_code, reason = "the functional example has no variables to save")]
+    pub checkpoint_dir: Option<PathBuf>,
 }
 
 /// What is told about it.
@@ -40,6 +44,8 @@ pub struct Report {
     test: Data,
     scores: Vec<Score>,
     learning_rate: f64,
+    /// Epochs that an earlier run made.
+    earlier: usize,
     /// Loss and number of the images of this epoch.
     sum: (f64, usize),
 }
@@ -51,7 +57,7 @@ pub fn main(title: &str, defaults: &Defaults, train: impl FnOnce(&Task, &mut Rep
 }
 
 fn run(title: &str, args: Args, train: impl FnOnce(&Task, &mut Report) -> Outcome) -> Outcome {
-    let Args { flags, plot } = args;
+    let Args { flags, plot, checkpoint_dir } = args;
     let digits = idx::load(&flags.data_dir)?;
     let (data, test) = (dataset(&digits.train)?, dataset(&digits.test)?);
     let mut report = Report {
@@ -60,10 +66,11 @@ fn run(title: &str, args: Args, train: impl FnOnce(&Task, &mut Report) -> Outcom
         test,
         scores: Vec::new(),
         learning_rate: flags.learning_rate,
+        earlier: 0,
         sum: (0.0, 0),
     };
     let batches = data.shuffle(flags.seed).batches(flags.batch_size).map(scale);
-    train(&Task { flags, batches }, &mut report)?;
+    train(&Task { flags, batches, checkpoint_dir }, &mut report)?;
 
     let Report { progress, history, scores, .. } = report;
     progress.finish(format_args!("test accuracy: {}", count_wrong(&scores)))?;
@@ -74,13 +81,30 @@ fn run(title: &str, args: Args, train: impl FnOnce(&Task, &mut Report) -> Outcom
 }
 
 impl Report {
+    /// An earlier run made so many epochs; `how` says where they come from. `logits` says what the model makes of images.
+    ///
+    /// # Errors
+    /// As in [`epoch`](Report::epoch).
+    #[allow(dead_code, reason = "the functional example has no variables to save")]
+    pub fn resume(
+        &mut self,
+        epochs: usize,
+        how: impl Display,
+        logits: impl Fn(&Tensor) -> couplet::Result<Tensor>,
+    ) -> Outcome {
+        self.earlier = epochs;
+        self.scores = evaluate(logits, &self.test)?;
+        self.progress.resume(epochs, how)?;
+        Ok(())
+    }
+
     /// A step on this batch is done; `loss` is the mean before it.
     ///
     /// # Errors
     /// The loss is not finite, so training further makes no sense.
     pub fn step(&mut self, (_, labels): &Batch, loss: f32) -> Outcome {
         if !loss.is_finite() {
-            let (epoch, rate) = (self.history.accuracies.len() + 1, self.learning_rate);
+            let (epoch, rate) = (self.earlier + self.history.accuracies.len() + 1, self.learning_rate);
             let problem = format!("the loss is {loss} in epoch {epoch}; try a --learning-rate below {rate}");
             return Err(problem.into());
         }
@@ -104,7 +128,7 @@ impl Report {
         self.history.epoch_losses.push(train_loss);
         self.history.accuracies.push(accuracy);
         let report = format_args!("train loss {train_loss:.4}  test accuracy {accuracy:.2} %");
-        self.progress.epoch(self.history.accuracies.len(), report)?;
+        self.progress.epoch(self.earlier + self.history.accuracies.len(), report)?;
         Ok(())
     }
 }

@@ -10,7 +10,22 @@ impl Task {
     pub fn train(&self, model: &(impl Forward + Module), report: &mut Report) -> Outcome {
         random::set_seed(self.flags.seed);
         let opt = optim::SGD::new(self.flags.learning_rate);
-        for _ in 0..self.flags.epochs {
+        let done = Variable::from_tensor("epochs", Tensor::from(0i64));
+        let checkpoint = Checkpoint::new()
+            .track("model", model)
+            .track("optimizer", &opt)
+            .track("batches", &self.batches)
+            .track("epochs", &done);
+        let manager = self.checkpoint_dir.as_ref().map(|folder| CheckpointManager::new(checkpoint, folder));
+        let manager = manager.transpose()?;
+        if let Some(manager) = &manager
+            && let Some(resumed) = manager.restore_or_initialize()?
+        {
+            let epochs = done.value().item::<i64>()? as usize;
+            report.resume(epochs, &resumed, |images| model.forward(images))?;
+            resumed.status.assert_existing_objects_matched()?;
+        }
+        for _ in done.value().item::<i64>()?..self.flags.epochs as i64 {
             for batch in &self.batches {
                 let batch = batch?;
                 let (images, labels) = &batch;
@@ -23,6 +38,10 @@ impl Task {
                 report.step(&batch, loss.item()?)?;
             }
             report.epoch(|images| model.forward(images))?;
+            done.assign_add(&Tensor::from(1i64))?;
+            if let Some(manager) = &manager {
+                manager.save()?;
+            }
         }
         Ok(())
     }

@@ -2,11 +2,10 @@
 
 use super::file::TensorFile;
 use super::graph::{Attribute, Child, ObjectGraph, ObjectNode, unescape};
-use super::snapshot::{STATE, Snapshot, VARIABLE_VALUE};
-use super::stored::{Entry, Stored, StoredDType, Strings};
+use super::snapshot::{STATE, VARIABLE_VALUE};
+use super::stored::{Entry, Stored, StoredDType};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::tensor::Tensor;
 
 /// A file without an object graph, with the one that its keys describe.
 #[derive(Debug)]
@@ -55,7 +54,11 @@ fn graph(entries: &[Entry]) -> ObjectGraph {
 }
 
 /// The values of a snapshot by the paths of their objects; plain state becomes a row of bytes.
-pub(crate) fn tensors(snapshot: &Snapshot) -> Result<Vec<(String, Stored)>> {
+#[cfg(feature = "safetensors")]
+pub(crate) fn tensors(snapshot: &super::snapshot::Snapshot) -> Result<Vec<(String, Stored)>> {
+    use super::stored::Strings;
+    use crate::tensor::Tensor;
+
     let path = |key: &str| key.split_once("/.ATTRIBUTES/").map_or(key, |(path, _)| path).to_owned();
     let value = |value: &Stored| match value {
         Stored::Strings(Strings { values, .. }) if values.len() == 1 => {

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::binding::Binding;
 use super::format::{self, Format};
-use super::live::{Live, Root};
+use super::objects::{Binding, Live, Root};
 use super::restore;
-use super::snapshot::Snapshot;
+use super::snapshot::{SAVE_COUNTER, Snapshot};
 use super::state_file::CheckpointState;
 use super::status::RestoreStatus;
 use super::temporary::with_suffix;
@@ -20,9 +19,6 @@ use crate::kernels::parallel::with_threads;
 use crate::module::{Once, Visit};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
-
-/// The name of the counter of saves.
-pub(super) const SAVE_COUNTER: &str = "save_counter";
 
 /// Objects that are saved and restored together, each under a name.
 ///
@@ -150,7 +146,7 @@ impl<'a> Checkpoint<'a> {
     /// # Errors
     /// There is no such checkpoint, it is damaged or holds no objects, or values have other shapes, dtypes or kinds than the
     /// program's. Nothing was changed then.
-    pub fn restore(&self, path: impl AsRef<Path>) -> Result<RestoreStatus<'_, 'a>> {
+    pub fn restore(&self, path: impl AsRef<Path>) -> Result<RestoreStatus<'_>> {
         let status = self.restore_from(path.as_ref(), true)?;
         self.save_counter()?;
         Ok(status)
@@ -160,11 +156,11 @@ impl<'a> Checkpoint<'a> {
     ///
     /// # Errors
     /// As there.
-    pub fn read(&self, path: impl AsRef<Path>) -> Result<RestoreStatus<'_, 'a>> {
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<RestoreStatus<'_>> {
         self.restore_from(path.as_ref(), self.save_counter.get().is_some())
     }
 
-    fn restore_from(&self, path: &Path, with_counter: bool) -> Result<RestoreStatus<'_, 'a>> {
+    fn restore_from(&self, path: &Path, with_counter: bool) -> Result<RestoreStatus<'_>> {
         let _background = self.finished()?;
         self.check_names()?;
         let file = format::open(path)?;
@@ -176,14 +172,16 @@ impl<'a> Checkpoint<'a> {
             }
         };
         restore::check(path, &graph)?;
-        let live = Live::explore(&self.root(with_counter));
+        let root = self.root(with_counter);
+        let live = Live::explore(&root);
         let binding = Binding::new(&graph, &live);
         restore::restore(&*file, &graph, &live, &binding)?;
-        Ok(RestoreStatus::new(self, with_counter, path.display().to_string(), graph, &binding))
+        drop(live);
+        Ok(RestoreStatus::new(root, path.display().to_string(), graph, &binding))
     }
 
     /// The objects, sorted by name, and the counter.
-    pub(super) fn root(&self, with_counter: bool) -> Root<'_> {
+    fn root(&self, with_counter: bool) -> Root<'_> {
         let mut root = self.root.clone();
         root.tracked.sort_by(|(a, _), (b, _)| a.cmp(b));
         if with_counter {

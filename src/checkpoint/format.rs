@@ -60,7 +60,7 @@ impl Format {
             Format::TensorFlow => {
                 let mut writer = super::tensorflow::BundleWriter::new(prefix).overwrite(true);
                 snapshot.values.iter().try_for_each(|(key, value)| writer.add(key, value))?;
-                writer.add_graph(&snapshot.graph)?;
+                writer.add_graph(&snapshot.graph.without_listed_slots())?;
                 writer.finish()
             }
             #[cfg(feature = "safetensors")]

@@ -94,16 +94,16 @@ struct Folder {
 
 /// What [`CheckpointManager::restore_or_initialize`] did.
 #[derive(Debug)]
-pub struct Resumed<'m, 'a> {
+pub struct Resumed<'m> {
     /// The checkpoint that was restored.
     pub path: PathBuf,
     /// Newer ones that could not be, and why.
     pub skipped: Vec<(PathBuf, Error)>,
     /// What was found in it.
-    pub status: RestoreStatus<'m, 'a>,
+    pub status: RestoreStatus<'m>,
 }
 
-impl fmt::Display for Resumed<'_, '_> {
+impl fmt::Display for Resumed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "resumed from {}", self.path.display())?;
         self.skipped.iter().try_for_each(|(path, e)| write!(f, "; {} was passed over: {e}", path.display()))
@@ -274,7 +274,7 @@ impl<'a> CheckpointManager<'a> {
     ///
     /// # Errors
     /// There are checkpoints, but none is whole; or the newest whole one does not fit the objects.
-    pub fn restore_or_initialize(&self) -> Result<Option<Resumed<'_, 'a>>> {
+    pub fn restore_or_initialize(&self) -> Result<Option<Resumed<'_>>> {
         self.checkpoint.sync()?;
         let mut skipped: Vec<(PathBuf, Error)> = Vec::new();
         let candidates = self.folder().candidates(&self.name);

@@ -23,7 +23,7 @@ use crate::tensor::Shape;
 /// let path = Checkpoint::new().track("step", &step).save(folder.join("ckpt"))?;
 /// let reader = CheckpointReader::open(&path)?;
 /// assert_eq!(reader.paths()["step"], "step/.ATTRIBUTES/VARIABLE_VALUE");
-/// assert_eq!(reader.get("step")?.shape(), &[]);
+/// assert_eq!(reader.get("step")?.shape().len(), 0);
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok::<(), couplet::Error>(())
 /// ```

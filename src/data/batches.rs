@@ -6,7 +6,9 @@ use std::iter::FusedIterator;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::codec;
 use crate::error::{Error, Result};
+use crate::module::{Copies, Node, State, Visit};
 use crate::random::{self, Generator};
 
 use super::order::{BatchRows, DatasetState, Order, Walk, batch_seed};
@@ -182,6 +184,31 @@ impl<T: Send + 'static> Batches<T> {
         let item = self.next_batch();
         *done = item.is_none();
         item
+    }
+}
+
+impl<T: Send + 'static> State for Batches<T> {
+    fn save(&self) -> Result<Vec<u8>> {
+        codec::encode(&self.state())
+    }
+
+    fn load(&self, bytes: &[u8]) -> Result<()> {
+        self.restore(codec::decode(bytes)?)
+    }
+
+    fn copy_state(&self) -> Self {
+        Self::over(lock(&self.walk).clone(), self.make.clone(), self.prefetch)
+    }
+}
+
+/// What a checkpoint holds of it is the [position](Batches::state): the batches after it are the same in a resumed run.
+impl<T: Send + 'static> Visit for Batches<T> {
+    fn node(&self) -> Node<'_> {
+        Node::State(self)
+    }
+
+    fn copy(&self, _: &mut Copies) -> Self {
+        self.copy_state()
     }
 }
 

@@ -91,7 +91,7 @@ impl Metric for ExponentialMovingAverage {
         if !value.dtype().is_float() {
             return Err(Error::dtype("moving_average", "the value", value.dtype(), "a float dtype"));
         }
-        if !(0.0..=1.0).contains(&self.decay) {
+        if !(0.0..1.0).contains(&self.decay) {
             return Err(Error::argument("moving_average", "decay", self.decay, "a number in [0, 1)"));
         }
         self.counter()?;

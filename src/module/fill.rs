@@ -170,6 +170,7 @@ impl<'a> Plan<'a> {
         }
         for (variable, value) in self.assign {
             variable.assign(&value)?;
+            variable.was_restored(&value);
         }
         Ok(())
     }

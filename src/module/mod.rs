@@ -16,6 +16,7 @@ mod print;
 #[doc(hidden)]
 pub mod private;
 mod probe;
+mod slot_owners;
 mod spec;
 mod state;
 mod summary;
@@ -43,6 +44,7 @@ pub use list::List;
 pub use once::Once;
 pub(crate) use paths::{existing_variables, named_variables, nearest, walk};
 pub use print::{Description, Printer};
+pub use slot_owners::{Owner, SlotOwners};
 pub use spec::Spec;
 pub use state::State;
 pub use summary::{Summary, SummaryRow, summary};
@@ -95,6 +97,12 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
     /// Whether [`variables`](Module::variables) may be empty.
     fn allows_empty_variables(&self) -> bool {
         self.scope().allows_empty_variables()
+    }
+
+    /// Who owns the slots, if it is an optimiser that has some.
+    #[doc(hidden)]
+    fn slot_owners(&self) -> Option<&dyn SlotOwners> {
+        None
     }
 
     /// The type's name, for tables and messages: `Linear`.
@@ -162,6 +170,24 @@ pub trait Module: Visit + DynModule + fmt::Debug + Send + Sync {
     /// Variables that need no input cannot be made.
     fn named_variables(&self) -> Result<Vec<(String, Variable)>> {
         paths::named_variables(self.as_module())
+    }
+
+    /// The variable at a path, as `w` or `_layers/0/w`: the weights of a layer, the slots of an optimiser.
+    ///
+    /// ```
+    /// use couplet::prelude::*;
+    /// let linear = Linear::new(2);
+    /// assert!(linear.variable("w").is_err()); // the first call makes it
+    /// linear.forward(&Tensor::ones([1, 3], DType::F32)?)?;
+    /// assert_eq!(linear.variable("w")?.shape(), &[3, 2]);
+    /// # Ok::<(), couplet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing has that path (the names that come near it are listed), it leads to something else than a variable, or the
+    /// variable is not made yet.
+    fn variable(&self, path: &str) -> Result<Variable> {
+        paths::variable(self.as_module(), path)
     }
 
     /// The path of a variable, if it lies below this module.

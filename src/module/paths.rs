@@ -93,8 +93,36 @@ pub(crate) fn resolve<'a>(op: &'static str, root: &'a dyn Module, path: &str) ->
     Ok(node)
 }
 
+/// The variable that a path leads to; one that needs no input is made.
+pub(crate) fn variable(root: &dyn Module, path: &str) -> Result<Variable> {
+    const OP: &str = "variable";
+    let mut node = resolve(OP, root, path)?;
+    if matches!(node, Node::Empty(_)) {
+        named_variables(root)?;
+        node = resolve(OP, root, path)?;
+    }
+    match node {
+        Node::Variable(variable) => Ok((*variable).clone()),
+        Node::Empty(_) => {
+            let problem = format!("{path:?} is not made yet");
+            Err(Error::usage(OP, problem, "call the module on an input before"))
+        }
+        other => {
+            let below = existing_variables(other).into_iter().map(|(below, _)| join(path, below));
+            let below: Vec<_> = below.take(SHOWN).collect();
+            let expected = match below.is_empty() {
+                true => "the path of a variable".to_owned(),
+                false => format!("the path of a variable, as {}", below.join(", ")),
+            };
+            Err(Error::argument(OP, "path", format!("{path:?}"), expected))
+        }
+    }
+}
+
+/// How many names a message lists.
+const SHOWN: usize = 8;
+
 fn unknown(op: &'static str, path: &str, so_far: &str, name: &str, mut names: Vec<String>) -> Error {
-    const SHOWN: usize = 8;
     names.sort_by_cached_key(|candidate| distance(name, candidate));
     let place = if so_far.is_empty() { "the module".to_owned() } else { format!("{so_far:?}") };
     let expected = if names.is_empty() {

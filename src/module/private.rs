@@ -1,6 +1,6 @@
 //! What the macros of `couplet-derive` expand to. Not part of the interface.
 
-pub use super::{Copies, Description, Edges, Module, Node, Printer, State, Visit};
+pub use super::{Copies, Description, Edges, Module, Node, Printer, SlotOwners, State, Visit};
 pub use crate::error::Result;
 pub use crate::scope::Scope;
 pub use crate::tensor::Tensor;

@@ -41,6 +41,7 @@ pub struct Adam {
     m: List<Variable>,
     #[module(hidden)]
     v: List<Variable>,
+    #[module(slot_owners)]
     owners: Owners,
 }
 

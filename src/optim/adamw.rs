@@ -51,6 +51,7 @@ pub struct AdamW {
     m: List<Variable>,
     #[module(hidden)]
     v: List<Variable>,
+    #[module(slot_owners)]
     owners: Owners,
 }
 

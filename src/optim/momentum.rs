@@ -34,6 +34,7 @@ pub struct Momentum {
     accumulated_momentum: List<Variable>,
     #[module(hidden)]
     step: Steps,
+    #[module(slot_owners)]
     owners: Owners,
 }
 

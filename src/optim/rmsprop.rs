@@ -45,6 +45,7 @@ pub struct RMSProp {
     mg: List<Variable>,
     #[module(hidden)]
     step: Steps,
+    #[module(slot_owners)]
     owners: Owners,
 }
 

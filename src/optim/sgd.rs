@@ -24,6 +24,7 @@ pub struct SGD {
     learning_rate: HyperParameter,
     #[module(hidden)]
     step: Steps,
+    #[module(slot_owners)]
     owners: Owners,
 }
 

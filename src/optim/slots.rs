@@ -1,11 +1,13 @@
 //! Which slots belong to which parameter.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::init::Zeros;
-use crate::module::{Copies, List, Node, Visit, Waiting, Waits};
+use crate::module::{Copies, List, Node, Owner, SlotOwners, Visit, Waiting, Waits};
+use crate::tensor::Shape;
 use crate::variable::Variable;
 
 /// Who owns the slots of an optimiser: parameters are numbered as they first appear, and known by their identity.
@@ -18,9 +20,11 @@ pub(super) struct Owners(Mutex<Register>);
 pub(super) struct Register {
     /// Number by the identity of the parameter.
     numbers: HashMap<u64, usize>,
-    /// In a copied optimiser, the same for the parameters of the original. A number is taken over by the parameter itself
-    /// or by its copy, whichever comes first.
-    inherited: HashMap<u64, usize>,
+    /// In a copied optimiser, the same for the parameters of the original, and in a restored one for those of the file. A
+    /// number is taken over by the parameter itself or by its copy, whichever comes first.
+    inherited: HashMap<Owner, usize>,
+    /// Names of the parameters whose slots were restored and are to be made, by number.
+    restored: BTreeMap<usize, String>,
     /// How many numbers were given out.
     count: usize,
     /// Names of parameters that came without an update.
@@ -47,21 +51,21 @@ impl Register {
     /// # Errors
     /// A value that waits does not fit its parameter. Nothing was made then.
     pub(super) fn numbers(&mut self, parameters: &[Variable], kinds: &[Kind<'_>]) -> Result<Vec<usize>> {
+        self.make_restored(kinds)?;
         let mut numbers = Vec::with_capacity(parameters.len());
         let mut fresh: Vec<(&Variable, usize)> = Vec::new();
-        let mut taken_over: Vec<u64> = Vec::new();
+        let mut taken_over: Vec<Owner> = Vec::new();
         for parameter in parameters {
             if let Some(&number) = self.numbers.get(&parameter.id()) {
                 numbers.push(number);
                 continue;
             }
-            let heir_of = [Some(parameter.id()), parameter.origin()].into_iter().flatten();
-            let left =
-                heir_of.into_iter().find(|id| self.inherited.contains_key(id) && !taken_over.contains(id));
+            let mut known = Owner::all(parameter);
+            let left = known.find(|owner| self.inherited.contains_key(owner) && !taken_over.contains(owner));
             let number = match left {
-                Some(id) => {
-                    taken_over.push(id);
-                    self.inherited[&id]
+                Some(owner) => {
+                    taken_over.push(owner);
+                    self.inherited[&owner]
                 }
                 None => {
                     let number = self.count + fresh.len();
@@ -78,11 +82,32 @@ impl Register {
             }
         }
         self.count += fresh.len();
-        taken_over.iter().for_each(|id| {
-            self.inherited.remove(id);
+        taken_over.iter().for_each(|owner| {
+            self.inherited.remove(owner);
         });
         self.numbers.extend(parameters.iter().map(Variable::id).zip(numbers.iter().copied()));
         Ok(numbers)
+    }
+
+    /// Makes the slots that were restored, so that each has its number whichever parameters come first.
+    fn make_restored(&mut self, kinds: &[Kind<'_>]) -> Result<()> {
+        let Some(&last) = self.restored.keys().next_back() else { return Ok(()) };
+        for number in self.count..=last {
+            let Some((shape, dtype)) = kinds.iter().find_map(|kind| kind.like(number)) else {
+                // The file has no slots beyond: those parameters begin anew.
+                self.inherited.retain(|_, inherited| *inherited < number);
+                break;
+            };
+            let name = self.restored.remove(&number).unwrap_or_else(|| number.to_string());
+            for kind in kinds {
+                let name = format!("{}/{name}", kind.name);
+                let make = || Variable::non_trainable(&name, &shape, dtype, Zeros);
+                kind.list.get_or_push_with(number, make)?;
+            }
+            self.count = number + 1;
+        }
+        self.restored.clear();
+        Ok(())
     }
 
     /// The names among these that were not seen before.
@@ -96,6 +121,20 @@ impl Register {
 }
 
 impl Kind<'_> {
+    /// Shape and dtype of the slot with this number, if it exists or a value waits for it.
+    fn like(&self, number: usize) -> Option<(Shape, DType)> {
+        if let Some(slot) = self.list.get(number) {
+            return Some((slot.shape().clone(), slot.dtype()));
+        }
+        match self.list.waiting()? {
+            Waiting::Tree(mut tree) => match tree.remove(&number.to_string())? {
+                Waiting::Value(value) => Some((value.shape().clone(), value.dtype())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Refuses values that wait for new slots and do not fit.
     fn check(&self, fresh: &[(&Variable, usize)]) -> Result<()> {
         let Some(Waiting::Tree(waiting)) = self.list.waiting() else { return Ok(()) };
@@ -127,6 +166,27 @@ impl Kind<'_> {
     }
 }
 
+impl SlotOwners for Owners {
+    fn numbers(&self) -> Vec<(Owner, usize)> {
+        let register = self.lock();
+        let own = register.numbers.iter().map(|(&id, &number)| (Owner::variable(id), number));
+        let mut numbers: Vec<_> =
+            own.chain(register.inherited.iter().map(|(&owner, &n)| (owner, n))).collect();
+        numbers.sort_by_key(|&(_, number)| number);
+        numbers
+    }
+
+    fn expect(&self, owners: Vec<(Owner, usize, String)>) {
+        let mut register = self.lock();
+        for (owner, number, name) in owners {
+            register.inherited.insert(owner, number);
+            if number >= register.count {
+                register.restored.insert(number, name);
+            }
+        }
+    }
+}
+
 impl Visit for Owners {
     fn node(&self) -> Node<'_> {
         Node::Nothing
@@ -134,8 +194,8 @@ impl Visit for Owners {
 
     fn copy(&self, _: &mut Copies) -> Self {
         let mut copy = self.lock().clone();
-        let known = std::mem::take(&mut copy.numbers);
-        copy.inherited.extend(known);
+        let known = std::mem::take(&mut copy.numbers).into_iter();
+        copy.inherited.extend(known.map(|(id, number)| (Owner::variable(id), number)));
         Owners(Mutex::new(copy))
     }
 }

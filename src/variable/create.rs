@@ -64,7 +64,10 @@ impl Variable {
         if value.dtype() != dtype {
             return Err(Error::dtype(op, format!("the value for {name}"), value.dtype(), dtype.name()));
         }
-        let variable = Variable::build(name, value, trainable);
+        let variable = Variable::build(name, value.clone(), trainable);
+        if op == "restore" {
+            variable.was_restored(&value);
+        }
         getter::made(&variable);
         Ok(variable)
     }

@@ -237,15 +237,15 @@ impl Bundle {
             return Err(file.fault(record, (Fault::MalformedTensor, problem)));
         }
         if !self.header.big_endian || width == 1 {
-            return self.from_bytes(record, bytes.into());
+            return self.stored(record, bytes.into());
         }
         let mut turned = bytes.to_vec();
         turned.chunks_exact_mut(width).for_each(<[u8]>::reverse);
-        self.from_bytes(record, turned.into())
+        self.stored(record, turned.into())
     }
 
     /// The tensor of these elements, each in little-endian order.
-    fn from_bytes(&self, record: &Record, bytes: Cow<'_, [u8]>) -> Result<Stored> {
+    fn stored(&self, record: &Record, bytes: Cow<'_, [u8]>) -> Result<Stored> {
         let Some(dtype) = record.element().dtype() else {
             return Ok(self.raw(record, bytes.into_owned()));
         };

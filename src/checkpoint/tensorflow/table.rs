@@ -157,11 +157,14 @@ pub(super) fn read(
         end = block.offset + block.size + TRAILER;
         let contents = table.contents(block)?;
         let mut entries = table.open(&contents, block)?;
+        // The block as a whole before anything that it says.
+        let mut lengths = table.open(&contents, block)?;
+        while !lengths.is_at_end() {
+            lengths.next().map_err(|problem| table.malformed(block, problem))?;
+        }
         while !entries.is_at_end() {
             let at = if matches!(contents, Cow::Borrowed(_)) { entries.position() } else { 0 };
-            let (key, value) = entries
-                .next()
-                .map_err(|problem| table.malformed(block, problem).at_offset(block.offset as u64))?;
+            let (key, value) = entries.next().map_err(|problem| table.malformed(block, problem))?;
             if last.as_deref().is_some_and(|last| last >= key) {
                 return Err(table
                     .malformed(block, format!("key {:?} is out of order", key.escape_ascii().to_string())));

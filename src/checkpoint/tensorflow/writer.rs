@@ -12,7 +12,7 @@ use super::objects::{self, GRAPH_KEY};
 use super::record::{Header, Record};
 use super::{strings, variants};
 use crate::checkpoint::temporary::{TemporaryFile, file_error, sync_folder, with_suffix};
-use crate::checkpoint::{ObjectGraph, Stored, Strings};
+use crate::checkpoint::{ObjectGraph, Raw, Stored, Strings};
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
 
@@ -52,8 +52,8 @@ impl BundleWriter {
         }
     }
 
-    /// Every tensor begins at a multiple of so many bytes, as is good for files that are mapped. Default: 1, as TensorFlow
-    /// writes; 0 is the same.
+    /// Every tensor begins at a multiple of so many bytes, and every file ends at one, as is good for files that are mapped.
+    /// Default: 1, as TensorFlow writes; 0 is the same.
     #[must_use]
     pub fn align(mut self, bytes: usize) -> Self {
         self.align = (bytes as u64).max(1);
@@ -90,7 +90,8 @@ impl BundleWriter {
                 "a key that is not empty, is new and begins with no zero byte",
             ));
         }
-        self.put(key, stored).inspect_err(|_| self.failed = true)
+        let plan = Plan::new(stored)?;
+        self.write(key, stored, plan).inspect_err(|_| self.failed = true)
     }
 
     /// Writes the object graph, which comes last in what TensorFlow writes.
@@ -140,45 +141,10 @@ impl BundleWriter {
         Ok(())
     }
 
-    fn put(&mut self, key: &str, stored: &Stored) -> Result<()> {
-        // What the shape and the elements are, and what stands before them.
-        let (element, size, head, mut crc) = match stored {
-            Stored::Tensor(x) => {
-                (ElementType::of(x.dtype()), (x.size() * x.dtype().size()) as u64, Vec::new(), 0)
-            }
-            Stored::Strings(Strings { shape, values }) => {
-                if shape.size() != values.len() {
-                    let got = format!("{} strings", values.len());
-                    return Err(Error::argument(
-                        OP,
-                        "stored",
-                        got,
-                        format!("as many as shape {shape} has elements"),
-                    ));
-                }
-                let (head, crc) = strings::head(values);
-                let size = head.len() + values.iter().map(Vec::len).sum::<usize>();
-                (ElementType::STRING, size as u64, head, crc)
-            }
-            Stored::Raw(raw) => {
-                let element = ElementType::named(&raw.dtype);
-                let crc = element.and_then(|element| raw_checksum(element, &raw.shape, &raw.bytes));
-                let (Some(element), Some(crc)) = (element, crc) else {
-                    let got =
-                        format!("{} bytes of dtype {} with shape {}", raw.bytes.len(), raw.dtype, raw.shape);
-                    return Err(Error::argument(
-                        OP,
-                        "stored",
-                        got,
-                        "a dtype of TensorFlow and the bytes of its elements",
-                    ));
-                };
-                (element, raw.bytes.len() as u64, Vec::new(), crc)
-            }
-        };
-
+    fn write(&mut self, key: &str, stored: &Stored, plan: Plan) -> Result<()> {
+        let Plan { element, size, head, mut crc } = plan;
         let (i, offset) = self.place(size)?;
-        let shard = &mut self.shards[i];
+        let (shard, align) = (&mut self.shards[i], self.align);
         shard.write(&head)?;
         match stored {
             Stored::Tensor(x) => x.each_bytes(|bytes| {
@@ -193,6 +159,7 @@ impl BundleWriter {
             }
             Stored::Raw(raw) => shard.write(&raw.bytes)?,
         }
+        shard.fill_up(align)?;
         let record = Record {
             key: key.as_bytes().to_vec(),
             dtype: element.0,
@@ -207,11 +174,10 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// The number of the data file for `size` more bytes, filled up to where they begin, and that place.
+    /// The number of the data file for `size` more bytes, and where in it they begin.
     fn place(&mut self, size: u64) -> Result<(usize, u64)> {
-        let begin = |shard: &Shard| shard.length.next_multiple_of(self.align);
         let fits = |shard: &Shard| {
-            shard.length == 0 || begin(shard).checked_add(size).is_some_and(|end| end <= self.max_shard_size)
+            shard.length == 0 || shard.length.checked_add(size).is_some_and(|end| end <= self.max_shard_size)
         };
         if !self.shards.last().is_some_and(fits) {
             if let Some(shard) = self.shards.last_mut() {
@@ -221,19 +187,54 @@ impl BundleWriter {
             self.shards.push(Shard::create(&self.prefix)?);
         }
         let last = self.shards.len() - 1;
-        let shard = &mut self.shards[last];
-        let offset = shard.length.next_multiple_of(self.align);
-        while shard.length < offset {
-            let zeros = (offset - shard.length).min(BUFFER as u64);
-            shard.write(&vec![0; zeros as usize])?;
-        }
-        Ok((last, offset))
+        Ok((last, self.shards[last].length))
     }
 
     fn make_folder(&self) -> Result<()> {
         match self.prefix.parent() {
             Some(folder) => fs::create_dir_all(folder).map_err(|e| file_error(folder, &e)),
             None => Ok(()),
+        }
+    }
+}
+
+/// How a tensor is stored.
+struct Plan {
+    element: ElementType,
+    /// Bytes in all.
+    size: u64,
+    /// What stands before the elements.
+    head: Vec<u8>,
+    /// The checksum of what is known already: of the head, or of all.
+    crc: u32,
+}
+
+impl Plan {
+    fn new(stored: &Stored) -> Result<Self> {
+        match stored {
+            Stored::Tensor(x) => {
+                let (element, size) = (ElementType::of(x.dtype()), x.size() * x.dtype().size());
+                Ok(Plan { element, size: size as u64, head: Vec::new(), crc: 0 })
+            }
+            Stored::Strings(Strings { shape, values }) => {
+                if shape.size() != values.len() {
+                    let expected = format!("as many as shape {shape} has elements");
+                    return Err(Error::argument(OP, "stored", format!("{} strings", values.len()), expected));
+                }
+                let (head, crc) = strings::head(values);
+                let size = head.len() + values.iter().map(Vec::len).sum::<usize>();
+                Ok(Plan { element: ElementType::STRING, size: size as u64, head, crc })
+            }
+            Stored::Raw(Raw { dtype, shape, bytes }) => {
+                let element = ElementType::named(dtype);
+                let crc = element.and_then(|element| raw_checksum(element, shape, bytes));
+                let Some((element, crc)) = element.zip(crc) else {
+                    let got = format!("{} bytes of dtype {dtype} with shape {shape}", bytes.len());
+                    let expected = "a dtype of TensorFlow and the bytes of its elements";
+                    return Err(Error::argument(OP, "stored", got, expected));
+                };
+                Ok(Plan { element, size: bytes.len() as u64, head: Vec::new(), crc })
+            }
         }
     }
 }
@@ -264,6 +265,16 @@ impl Shard {
             self.buffer.extend_from_slice(bytes);
         }
         self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Appends zeros up to a multiple of so many bytes.
+    fn fill_up(&mut self, align: u64) -> Result<()> {
+        let end = self.length.next_multiple_of(align);
+        while self.length < end {
+            let zeros = (end - self.length).min(BUFFER as u64);
+            self.write(&vec![0; zeros as usize])?;
+        }
         Ok(())
     }
 

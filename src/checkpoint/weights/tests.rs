@@ -54,7 +54,7 @@ fn weights_come_back_before_and_after_the_first_call_in_every_format() {
         assert_eq!(load_tensors(folder.path(&format!("again-{name}"))).unwrap().len(), 4);
     }
     assert!(save_weights(folder.path("x.pt"), &net, &SaveOptions::new()).is_err());
-    assert!(load_weights(folder.path("x"), &net, &LoadOptions::new()).is_err());
+    assert!(load_weights(folder.path("y"), &net, &LoadOptions::new()).is_err());
 }
 
 #[test]

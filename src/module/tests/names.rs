@@ -171,3 +171,23 @@ fn results_of_other_crates_pass_through_scoped_methods() {
     assert!(reader.parse("x").is_err() && reader.parse("7") == Ok(7));
     assert!(reader.variables().unwrap().is_empty());
 }
+
+#[test]
+fn a_variable_is_found_by_its_path_and_what_is_none_is_named() {
+    #[derive(Module)]
+    struct Pair {
+        scope: Scope,
+        layers: Vec<Linear>,
+        embed: crate::nn::Embed,
+    }
+    let layers = vec![Linear::new(1), Linear::new(2)];
+    let pair = Pair { scope: Scope::of::<Pair>(), layers, embed: crate::nn::Embed::new(3).embed_dim(2) };
+    assert_eq!(pair.variable("embed/embeddings").unwrap().shape(), &[3, 2], "it needs no input");
+    let message = |path: &str| pair.variable(path).unwrap_err().to_string();
+    assert!(message("layers/1/w").contains("not made yet"), "{}", message("layers/1/w"));
+    pair.layers[1].forward(&x(4)).unwrap();
+    assert_eq!(pair.variable("layers/1/w").unwrap().id(), pair.layers[1].w.get().unwrap().id());
+    assert!(message("layers/1").contains("layers/1/w"), "{}", message("layers/1"));
+    assert!(message("layers/1/v").contains("a part of \"layers/1\": w"), "{}", message("layers/1/v"));
+    assert!(message("").contains("layers/1/w"), "{}", message(""));
+}
