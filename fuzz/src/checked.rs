@@ -64,8 +64,8 @@ fn tensors(path: &Path, reader: &CheckpointReader) -> bool {
             }
         }
     }
-    for key in reader.paths().keys() {
-        let _ = reader.get(key).map_err(|e| refused(&e));
+    for path in reader.paths().keys().filter(|path| reader.has(path)) {
+        let _ = reader.get(path).map_err(|e| refused(&e));
     }
     let other = "a key that no file has";
     assert!(reader.has(other) || reader.get(other).is_err());

@@ -1,5 +1,8 @@
 //! Files of named tensors as checkpoints: the names are taken for the paths of objects.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
+
 use super::file::TensorFile;
 use super::graph::{Attribute, Child, ObjectGraph, ObjectNode, unescape};
 use super::snapshot::{STATE, VARIABLE_VALUE};
@@ -24,19 +27,21 @@ impl ByPath {
 /// An object for each part of a key, and the tensor for the last. A row of bytes may be a variable or plain state.
 fn graph(entries: &[Entry]) -> ObjectGraph {
     let mut nodes = vec![ObjectNode::default()];
+    // Looked up here: a search among the children of an object with very many would take forever.
+    let mut places = HashMap::new();
     for entry in entries {
         let mut at = 0;
         for part in entry.key.split('/') {
             let name = unescape(part).unwrap_or_else(|| part.to_owned());
-            // Keys are sorted, so that the parts of one object follow each other.
-            let found =
-                nodes[at].children.iter().rev().find(|child| child.name == name).map(|child| child.node);
-            at = found.unwrap_or_else(|| {
-                let node = nodes.len();
-                nodes.push(ObjectNode::default());
-                nodes[at].children.push(Child { name, node });
-                node
-            });
+            at = match places.entry((at, name)) {
+                Place::Occupied(known) => *known.get(),
+                Place::Vacant(new) => {
+                    let (node, name) = (nodes.len(), new.key().1.clone());
+                    nodes.push(ObjectNode::default());
+                    nodes[at].children.push(Child { name, node });
+                    *new.insert(node)
+                }
+            };
         }
         let attribute = |name: &str| Attribute {
             name: name.to_owned(),

@@ -55,10 +55,9 @@ impl CheckpointReader {
         if let Some(graph) = &graph {
             check(&path, graph)?;
             let routes = graph.routes();
-            for (number, node) in graph.nodes.iter().enumerate() {
-                let (Some(route), false) = (routes.path(number), node.attributes.is_empty()) else {
-                    continue;
-                };
+            let with_tensors = graph.nodes.iter().enumerate().filter(|(_, node)| !node.attributes.is_empty());
+            for (number, node) in with_tensors {
+                let Some(route) = routes.path(number) else { continue };
                 for attribute in &node.attributes {
                     // Most objects have one tensor, which goes by the object's path.
                     let name = match node.attributes.len() {

@@ -95,6 +95,7 @@ impl ObjectGraph {
     /// have none. Slots are reached from their variable.
     pub(crate) fn routes(&self) -> Routes<'_> {
         let mut from: Vec<Option<(usize, Step<'_>)>> = vec![None; self.nodes.len()];
+        let mut sizes = vec![0; self.nodes.len()];
         let mut seen = vec![false; self.nodes.len()];
         let mut next = VecDeque::new();
         if let Some(root) = seen.first_mut() {
@@ -106,19 +107,38 @@ impl ObjectGraph {
                 if seen.get(child.node) == Some(&false) {
                     seen[child.node] = true;
                     from[child.node] = Some((i, Step::Child(&child.name)));
+                    sizes[child.node] = part_size(sizes[i], &child.name);
                     next.push_back(child.node);
                 }
             }
         }
         for (optimizer, node) in self.nodes.iter().enumerate().filter(|&(i, _)| seen[i]) {
             for slot in &node.slots {
-                if from.get(slot.slot_variable) == Some(&None) && seen.get(slot.variable) == Some(&true) {
+                // The root has no way before it either, and must not get one: paths would go round for ever.
+                let is_new = from.get(slot.slot_variable) == Some(&None) && !seen[slot.slot_variable];
+                if is_new && seen.get(slot.variable) == Some(&true) {
                     from[slot.slot_variable] = Some((slot.variable, Step::Slot(optimizer, &slot.name)));
+                    let before: u64 = part_size(sizes[slot.variable], ".OPTIMIZER_SLOT");
+                    sizes[slot.slot_variable] =
+                        part_size(before.saturating_add(sizes[optimizer]), &slot.name);
                 }
             }
         }
-        Routes { from }
+        Routes { from, sizes }
     }
+
+    /// Bytes that the paths of all tensors take together, about: a graph of a few megabytes can ask for terabytes.
+    pub(crate) fn size_of_paths(&self) -> u64 {
+        let sizes = self.routes().sizes;
+        let of_node = |(node, &size): (&ObjectNode, &u64)| size.saturating_mul(node.attributes.len() as u64);
+        self.nodes.iter().zip(&sizes).map(of_node).fold(0, u64::saturating_add)
+    }
+}
+
+/// Bytes of a path with one more part.
+fn part_size(before: u64, name: &str) -> u64 {
+    let escaped = name.len() + name.bytes().filter(|byte| b"./".contains(byte)).count();
+    before.saturating_add(escaped as u64 + 1)
 }
 
 /// How one object leads to another.
@@ -132,6 +152,8 @@ enum Step<'a> {
 /// The shortest ways to the objects of a graph.
 pub(crate) struct Routes<'a> {
     from: Vec<Option<(usize, Step<'a>)>>,
+    /// Bytes of each path, with a separator for each part.
+    sizes: Vec<u64>,
 }
 
 impl Routes<'_> {
@@ -196,5 +218,32 @@ mod tests {
         for marker in [".ATTRIBUTES", ".OPTIMIZER_SLOT", "a.", "a/b"] {
             assert_eq!(unescape(marker), None, "{marker}");
         }
+    }
+
+    fn object(children: &[(&str, usize)]) -> ObjectNode {
+        let children = children.iter().map(|&(name, node)| Child { name: name.into(), node }).collect();
+        let attribute = Attribute { name: "V".into(), full_name: String::new(), key: "k".into() };
+        ObjectNode { children, attributes: vec![attribute], ..ObjectNode::default() }
+    }
+
+    #[test]
+    fn a_slot_that_is_the_root_keeps_the_roots_path() {
+        let mut nodes = vec![object(&[("v", 1)]), object(&[])];
+        nodes[0].slots.push(Slot { variable: 1, name: "m".into(), slot_variable: 0 });
+        let graph = ObjectGraph { nodes };
+        assert_eq!(graph.routes().path(0).as_deref(), Some(""));
+        assert_eq!(graph.routes().path(1).as_deref(), Some("v"));
+    }
+
+    #[test]
+    fn the_size_of_paths_is_that_of_their_text_and_a_separator_a_part() {
+        let mut nodes = vec![object(&[("a.b", 1), ("opt", 2)]), object(&[]), object(&[]), object(&[])];
+        nodes[2].slots.push(Slot { variable: 1, name: "m".into(), slot_variable: 3 });
+        let graph = ObjectGraph { nodes };
+        let path = "a..b/..OPTIMIZER_SLOT/opt/m";
+        let path = path.replacen("..OPT", ".OPT", 1);
+        assert_eq!(graph.routes().path(3), Some(path));
+        // a..b/ 5, opt/ 4; a..b/ 5, .OPTIMIZER_SLOT/ 16 and one for its dot, opt/ 4, m/ 2.
+        assert_eq!(graph.size_of_paths(), 5 + 4 + (5 + 17 + 4 + 2));
     }
 }

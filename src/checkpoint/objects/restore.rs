@@ -234,7 +234,10 @@ fn waiting(
     }
 }
 
-/// Refuses graphs whose edges lead nowhere.
+/// Most bytes that the paths of a graph may take together: a million of 250 bytes.
+const MOST_PATHS: u64 = 256 << 20;
+
+/// Refuses graphs whose edges lead nowhere, or whose paths would fill the memory.
 pub(crate) fn check(path: &std::path::Path, graph: &ObjectGraph) -> Result<()> {
     let nodes = graph.nodes.len();
     if nodes == 0 {
@@ -248,5 +251,38 @@ pub(crate) fn check(path: &std::path::Path, graph: &ObjectGraph) -> Result<()> {
             return Err(Error::format(path, Fault::MalformedGraph, problem));
         }
     }
+    let size = graph.size_of_paths();
+    if size > MOST_PATHS {
+        let problem = format!("its paths have {size} bytes together, expected {MOST_PATHS} at most");
+        return Err(Error::format(path, Fault::MalformedGraph, problem));
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::graph::{Attribute, Child, ObjectNode};
+    use super::*;
+
+    #[test]
+    fn graphs_whose_paths_are_far_larger_than_they_are_refused() {
+        // Object i of a chain has a path of 2 i bytes: n (n - 1) in all.
+        let chain = |length: usize| {
+            let attribute = Attribute { name: "V".into(), full_name: String::new(), key: "k".into() };
+            let node = |i| ObjectNode {
+                children: (i + 1 < length)
+                    .then(|| Child { name: "n".into(), node: i + 1 })
+                    .into_iter()
+                    .collect(),
+                attributes: vec![attribute.clone()],
+                ..ObjectNode::default()
+            };
+            ObjectGraph { nodes: (0..length).map(node).collect() }
+        };
+        check(Path::new("x"), &chain(16_384)).unwrap();
+        let e = check(Path::new("x"), &chain(20_000)).unwrap_err().to_string();
+        assert!(e.contains("malformed_graph") || e.contains("399980000"), "{e}");
+    }
 }
