@@ -18,6 +18,7 @@ fn read_corpus(target: &str) -> usize {
         assert!(outcome.is_ok(), "{} is not read as promised", path.display());
         files += 1;
     }
+    targets::clean(target);
     files
 }
 

@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 use couplet::checkpoint::{CheckpointReader, Stored, load_tensors};
 use couplet::{Error, Fault};
 
-/// A folder in memory for the files of one target, which is left in place: the next input overwrites them.
+/// A folder in memory for the files of one target, which stays: the next input overwrites them.
 pub fn folder(target: &str) -> PathBuf {
-    let shared = Path::new("/dev/shm");
-    let base = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
-    let folder = base.join(format!("couplet-fuzz-{}-{target}", std::process::id()));
+    let folder = place(target);
     fs::create_dir_all(&folder).expect("a folder for temporary files");
     folder
+}
+
+/// Where the folder of a target is, if there is one.
+pub fn place(target: &str) -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    let base = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
+    base.join(format!("couplet-fuzz-{}-{target}", std::process::id()))
 }
 
 /// Writes a file of the folder.

@@ -32,3 +32,8 @@ pub fn run(target: &str, bytes: &[u8]) {
     let (_, read) = TARGETS.iter().find(|(name, _)| *name == target).expect("the name of a target");
     read(bytes);
 }
+
+/// Removes the temporary files of a target.
+pub fn clean(target: &str) {
+    let _ = std::fs::remove_dir_all(checked::place(target));
+}
