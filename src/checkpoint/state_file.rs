@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::temporary::{TemporaryFile, file_error, sync_folder};
+use super::temporary::{TemporaryFile, file_error};
 use crate::error::{Error, Result};
 
 const NAME: &str = "checkpoint";
@@ -59,11 +59,7 @@ impl CheckpointState {
         let path = folder.join(NAME);
         let mut file = TemporaryFile::create(&path)?;
         file.write(self.to_text().as_bytes())?;
-        file.sync()?;
-        file.rename(&path)?;
-        sync_folder(&path)?;
-        file.keep();
-        Ok(())
+        file.put_in_place(&path)
     }
 
     pub(crate) fn to_text(&self) -> String {

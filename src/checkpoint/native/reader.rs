@@ -178,9 +178,9 @@ impl TensorFile for NativeFile {
     }
 
     fn prepare(&self, key: &str) -> Result<Prepared> {
-        let (place, _) = self.verified(key)?;
+        let (place, _) = self.place(key)?;
         match dtype_of(&place.dtype) {
-            StoredDType::Tensor(_) => Ok(Prepared::Here),
+            StoredDType::Tensor(_) => self.verified(key).map(|_| Prepared::Here),
             _ => self.read(key).map(Prepared::Value),
         }
     }

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::super::graph::ObjectGraph;
 use super::super::stored::Stored;
-use super::super::temporary::{TemporaryFile, file_error, sync_folder};
+use super::super::temporary::{TemporaryFile, file_error};
 use super::header::{Header, Place, dtype_name};
 use super::{ALIGNMENT, COVERED, FIXED, MAGIC, VERSION, extend};
 use crate::codec;
@@ -51,16 +51,13 @@ pub(crate) fn write(path: &Path, graph: Option<&ObjectGraph>, values: &[(String,
             .collect(),
     };
     let front = layout(&mut header)?;
-    let mut file = TemporaryFile::create(path)?;
+    let file = TemporaryFile::create(path)?;
     let checksums = write_contents(file.file(), &header, &contents).map_err(|e| file_error(path, &e))?;
     let front = seal(front, &checksums);
     write_at(file.file(), &front, 0).map_err(|e| file_error(path, &e))?;
-    file.sync()?;
     // The older file is let go of when nobody waits for it: a system takes as long to forget a file as to sync it.
     let older = File::open(path);
-    file.rename(path)?;
-    sync_folder(path)?;
-    file.keep();
+    file.put_in_place(path)?;
     if let Ok(older) = older.and_then(|older| Ok((older.metadata()?.len() >= PART as u64).then_some(older))) {
         // If there is no thread for it, it is dropped here.
         let _ = thread::Builder::new().name("couplet-close".to_owned()).spawn(move || drop(older));

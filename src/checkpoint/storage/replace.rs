@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use super::temporary::{TemporaryFile, file_error, sync_folder};
+use super::temporary::{TemporaryFile, file_error};
 use crate::error::Result;
 
 /// Writes a file and puts it in the place of an older one as soon as it is whole and durable.
@@ -12,15 +12,12 @@ use crate::error::Result;
 /// # Errors
 /// Those of `write`, or the system refuses; then `path` is what it was.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
-    let mut temporary = TemporaryFile::create(path)?;
+    let temporary = TemporaryFile::create(path)?;
     let mut file = BufWriter::with_capacity(1 << 18, temporary.file());
     write(&mut file)?;
     file.flush().map_err(|e| file_error(path, &e))?;
     drop(file);
-    temporary.sync()?;
-    temporary.rename(path)?;
-    temporary.keep();
-    sync_folder(path)
+    temporary.put_in_place(path)
 }
 
 #[cfg(test)]

@@ -54,6 +54,14 @@ impl TemporaryFile {
         Ok(())
     }
 
+    /// Gives the file its name as soon as its content is on the disk, and waits until the name is, too.
+    pub(crate) fn put_in_place(mut self, target: &Path) -> Result<()> {
+        self.sync()?;
+        self.rename(target)?;
+        self.keep();
+        sync_folder(target)
+    }
+
     /// Lets the file be.
     pub(crate) fn keep(mut self) {
         self.kept = true;
